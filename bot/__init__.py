@@ -1,0 +1,153 @@
+"""Sabio's process, and the names that handlers and plugins build on: `from bot import Context, Registry, …`."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from bot.context import Context, Handler, People, User, chat_key_of
+from bot.errors import (
+    BadRequest,
+    BotError,
+    ConfigurationError,
+    ContextTooLong,
+    ModelError,
+    ModelMisconfigured,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnavailable,
+    NotAllowed,
+    RagCode,
+    RagError,
+    StorageError,
+    SubjectErased,
+)
+from bot.log import Counters
+from bot.ports import (
+    Assistant,
+    Database,
+    Deliver,
+    Embedder,
+    FactStore,
+    Fence,
+    IngestOutcome,
+    Jobs,
+    Library,
+    Marks,
+    MessageStore,
+    Provider,
+    Reader,
+    Recall,
+    ReplyStream,
+    Retriever,
+    Row,
+    Said,
+    Transaction,
+)
+from bot.registry import Command, Parts, Registry, Tool, tool_of
+from bot.settings import Section, Settings
+from bot.values import (
+    Attachment,
+    Completion,
+    Document,
+    EmbeddingOptions,
+    ExtractOptions,
+    Fact,
+    Job,
+    LLMMessage,
+    MemoryOptions,
+    Message,
+    Passage,
+    Prompt,
+    RagOptions,
+    Reply,
+    ToolCall,
+    ToolSpec,
+    Update,
+    Usage,
+    memory_options,
+    rag_options,
+    ttl_ms,
+)
+
+if TYPE_CHECKING:
+    from bot.database import open_database
+
+_LAZY = {"open_database": "bot.database"}
+
+
+def __getattr__(name: str) -> Any:
+    """Names that bring an engine along are imported when they are used."""
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "Assistant",
+    "Attachment",
+    "BadRequest",
+    "BotError",
+    "Command",
+    "Completion",
+    "ConfigurationError",
+    "Context",
+    "ContextTooLong",
+    "Counters",
+    "Database",
+    "Deliver",
+    "Document",
+    "Embedder",
+    "EmbeddingOptions",
+    "ExtractOptions",
+    "Fact",
+    "FactStore",
+    "Fence",
+    "Handler",
+    "IngestOutcome",
+    "Job",
+    "Jobs",
+    "LLMMessage",
+    "Library",
+    "Marks",
+    "MemoryOptions",
+    "Message",
+    "MessageStore",
+    "ModelError",
+    "ModelMisconfigured",
+    "ModelRefused",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "NotAllowed",
+    "Parts",
+    "Passage",
+    "People",
+    "Prompt",
+    "Provider",
+    "RagCode",
+    "RagError",
+    "RagOptions",
+    "Reader",
+    "Recall",
+    "Registry",
+    "Reply",
+    "ReplyStream",
+    "Retriever",
+    "Row",
+    "Said",
+    "Section",
+    "Settings",
+    "StorageError",
+    "SubjectErased",
+    "Tool",
+    "ToolCall",
+    "ToolSpec",
+    "Transaction",
+    "Update",
+    "Usage",
+    "User",
+    "chat_key_of",
+    "memory_options",
+    "open_database",
+    "rag_options",
+    "tool_of",
+    "ttl_ms",
+]

@@ -1,0 +1,1 @@
+"""One database port, and the engines behind it."""

@@ -1,0 +1,392 @@
+"""The seams: what one part may ask of another. Each is small; its docstring says what is promised and what is raised."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from bot.values import (
+    Attachment,
+    Completion,
+    Document,
+    Fact,
+    MemoryOptions,
+    Message,
+    Passage,
+    Prompt,
+    Reply,
+    ToolCall,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Row = Mapping[str, Any]
+Params = Mapping[str, Any]
+Said = Callable[[str], Awaitable[None]]
+"""Tells the progress of long work: one short line at a time."""
+
+
+# ---------------------------------------------------------------------------------------------- storage
+
+
+class Reader(Protocol):
+    """Reads. SQL is in the subset that SQLite and PostgreSQL share, with named parameters (`:user_id`)."""
+
+    async def all(self, sql: str, params: Params = ...) -> list[Row]: ...
+
+    async def one(self, sql: str, params: Params = ...) -> Row | None: ...
+
+
+class Transaction(Reader, Protocol):
+    """Reads and writes that happen together or not at all."""
+
+    async def run(self, sql: str, params: Params = ...) -> int:
+        """Execute one statement; returns how many rows it changed."""
+        ...
+
+    async def many(self, sql: str, rows: Sequence[Params]) -> None:
+        """Execute one statement for each row of parameters."""
+        ...
+
+
+class Database(Reader, Protocol):
+    """A database. NUL and lone surrogates never reach it. Every failure is a StorageError."""
+
+    @property
+    def agent_id(self) -> str:
+        """Several bots can share one database: every table has this as `agent_id`."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """One writer at a time. An exception rolls back, and so does cancellation."""
+        ...
+
+
+Marks = Mapping[str, int]
+"""Subjects (a person, a chat) with the epoch that each had when it was noted."""
+
+
+class Fence(Protocol):
+    """Keeps what is written after a wait from coming back after an erasure."""
+
+    async def mark(self, *subjects: str) -> Marks:
+        """Note the epochs, at the start of a piece of work."""
+        ...
+
+    def transaction(self, marks: Marks) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction that raises SubjectErased, with nothing written, where one of the epochs has changed."""
+        ...
+
+
+class Jobs(Protocol):
+    """Background work that outlives the process."""
+
+    async def put(self, tx: Transaction, kind: str, subject: str, payload: Mapping[str, Any], *, wait_ms: int = 0) -> None:
+        """Queue a job inside a transaction. `subject` is the person it is about: erasing them takes it along."""
+        ...
+
+    async def idle(self, kind: str | None = None) -> None:
+        """Run what waits, its delay ended, and return when no job (of this kind) is left to run."""
+        ...
+
+
+class MessageStore(Protocol):
+    """Where the window is backed. `get_history` returns the newest `limit` messages, oldest first."""
+
+    async def append_message(self, chat_key: str, message: Message) -> None: ...
+
+    async def get_history(self, chat_key: str, limit: int) -> list[Message]: ...
+
+
+class FactStore(Protocol):
+    """Where facts are kept. `save_fact` returns True where the fact is new; `get_facts` returns live ones, oldest first."""
+
+    async def save_fact(self, fact: Fact) -> bool: ...
+
+    async def get_facts(self, subject: str) -> list[Fact]: ...
+
+
+# ---------------------------------------------------------------------------------------------- model and documents
+
+
+class Provider(Protocol):
+    """A language model. Raises only ModelError and its kinds. Both methods honour one overall deadline and can be cancelled."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    async def complete(self, prompt: Prompt) -> Completion: ...
+
+    def stream(self, prompt: Prompt) -> AsyncIterator[str | ToolCall]:
+        """Fragments of text as they come, and calls of tools once each is whole. Closing the iterator ends the request."""
+        ...
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds passages. May raise anything: the turn goes on without context. Cancellation is the abort signal."""
+
+    async def retrieve(self, query: str, *, top_k: int | None = None, min_score: float | None = None) -> Sequence[Passage]: ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors: `(n, d) float32`, rows of length 1. `id` changes whenever the vectors would."""
+
+    @property
+    def id(self) -> str: ...
+
+    async def embed(self, texts: Sequence[str]) -> "np.ndarray[Any, Any]": ...
+
+
+class IngestOutcome(Protocol):
+    """What became of one document: `status` is added, changed, unchanged, removed, partly or a reason for failure."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def chunks(self) -> int: ...
+
+
+class Library(Retriever, Protocol):
+    """The documents that the bot answers from. Every failure is a RagError; a bad file is an outcome, never an exception."""
+
+    async def warmup(self) -> None:
+        """Build or load the index."""
+        ...
+
+    async def add_files(
+        self, paths: Sequence[str | Path], *, owner: str | None = None, progress: Said | None = None
+    ) -> Sequence[IngestOutcome]: ...
+
+    async def add_bytes(self, name: str, data: bytes, *, owner: str | None = None, owner_is_admin: bool = True) -> IngestOutcome: ...
+
+    async def add_text(self, text: str, source: str, *, owner: str | None = None) -> IngestOutcome: ...
+
+    async def remove_document(self, document_id: str) -> bool: ...
+
+    async def reindex(self, *, progress: Said | None = None) -> Sequence[IngestOutcome]: ...
+
+    async def listing(self) -> Sequence[Mapping[str, Any]]:
+        """Each document as `{"id", "source", "chunks", "characters", "updated_at"}`."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------- memory and the assistant
+
+
+class Recall(Protocol):
+    """Long-term memory as the turn and the handlers use it. The names and promises are those of CONTRACT's table."""
+
+    @property
+    def options(self) -> MemoryOptions | None:
+        """None where memory is off: then nothing is injected or extracted by itself, and the methods work all the same."""
+        ...
+
+    async def facts(self, subject: str) -> list[Fact]:
+        """Live facts, oldest first."""
+        ...
+
+    async def remember(
+        self,
+        subject: str,
+        facts: str | Sequence[str],
+        *,
+        ttl: str | int | None = None,
+        source: str = "manual",
+    ) -> list[str]:
+        """The facts that were new. One that is too long or a secret is left out; `why_not` tells."""
+        ...
+
+    def why_not(self, fact: str) -> str | None:
+        """The code for which `remember` would leave this text out (`EMPTY`, `TOO_LONG`, `SECRET_…`), or None."""
+        ...
+
+    async def remember_keyed(self, subject: str, key: str, value: str, *, source: str = "manual") -> bool: ...
+
+    async def recall_keyed(self, subject: str, key: str | None = None) -> list[Fact]: ...
+
+    async def forget_keyed(self, subject: str, key: str) -> bool: ...
+
+    async def forget(self, subject: str, fact: str | None = None) -> int:
+        """How many facts left. `fact` names one by its text."""
+        ...
+
+    async def extract(self, subject: str, user_text: str, assistant_text: str) -> list[str]:
+        """One extraction by hand; the facts added. Raises ModelError."""
+        ...
+
+    async def stage_extraction(self, tx: Transaction, subject: str, user_text: str, assistant_text: str) -> None:
+        """Queue an extraction inside the turn's own transaction; does nothing where extraction is off."""
+        ...
+
+    async def idle(self) -> None:
+        """Flush what waits and return when background extraction has finished."""
+        ...
+
+
+class ReplyStream(Protocol):
+    """An answer as it comes: an async iterator of text fragments."""
+
+    @property
+    def reply(self) -> Reply | None:
+        """The whole, when the stream has ended."""
+        ...
+
+    async def stop(self) -> None:
+        """End the model's stream and keep what there is as the answer."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[str]: ...
+
+    async def __anext__(self) -> str: ...
+
+
+Deliver = Callable[[Transaction, Reply], Awaitable[None]]
+"""Called inside the transaction that stores a turn, so that the reply is in the outbox when the turn is in the window."""
+
+
+class Assistant(Protocol):
+    """What `ctx.ai` is: the turn, memory and documents. The names and promises are those of CONTRACT 1 and 3."""
+
+    async def ask(self, prompt: str, *, system: str | None = None) -> str: ...
+
+    async def reply_in_chat(
+        self,
+        chat_key: str,
+        text: str,
+        *,
+        user_id: str | None = None,
+        is_group: bool = False,
+        lang: str | None = None,
+        quoted: str | None = None,
+        evidence: str | None = None,
+        turn_id: str | None = None,
+    ) -> str: ...
+
+    async def reply_in_chat_detailed(
+        self,
+        chat_key: str,
+        text: str,
+        *,
+        user_id: str | None = None,
+        is_group: bool = False,
+        lang: str | None = None,
+        quoted: str | None = None,
+        evidence: str | None = None,
+        turn_id: str | None = None,
+    ) -> Reply: ...
+
+    def reply_in_chat_stream(
+        self,
+        chat_key: str,
+        text: str,
+        *,
+        user_id: str | None = None,
+        is_group: bool = False,
+        lang: str | None = None,
+        quoted: str | None = None,
+        evidence: str | None = None,
+        turn_id: str | None = None,
+        deliver: Deliver | None = None,
+        context: object | None = None,
+    ) -> ReplyStream: ...
+
+    async def reset(self, chat_key: str) -> int:
+        """Empty this chat's window and its stored messages; how many left. Facts stay."""
+        ...
+
+    async def memory(self, user_id: str) -> list[str]: ...
+
+    async def memory_facts(self, user_id: str) -> list[Fact]: ...
+
+    async def remember(
+        self,
+        user_id: str,
+        facts: str | Sequence[str],
+        *,
+        ttl: str | int | None = None,
+        source: str = "manual",
+    ) -> list[str]: ...
+
+    async def forget(self, user_id: str, fact: str | None = None) -> int | bool: ...
+
+    async def extract_memory(self, user_id: str, user_text: str, assistant_text: str) -> list[str]: ...
+
+    async def idle(self) -> None: ...
+
+    async def delete_subject(self, user_id: str) -> Mapping[str, int]: ...
+
+
+# ---------------------------------------------------------------------------------------------- platforms
+
+
+class Sends(Protocol):
+    """A platform. `send` returns when the platform took the text; raises TransportError where it did not."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def send(self, chat_key: str, text: str, *, reply_to: str | None = None) -> None: ...
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A platform that shows an answer while it is written. The final text is shown whatever came before; returns it."""
+
+    async def stream(self, chat_key: str, fragments: ReplyStream) -> None: ...
+
+
+@runtime_checkable
+class Edits(Protocol):
+    """A platform that can change one line in place, for progress. The first call sends it."""
+
+    async def progress(self, chat_key: str, key: str, text: str) -> None: ...
+
+
+@runtime_checkable
+class Files(Protocol):
+    """A platform that carries files. `fetch` raises BadRequest for one over `max_bytes`."""
+
+    async def fetch(self, attachment: Attachment, *, max_bytes: int) -> bytes: ...
+
+    async def send_file(self, chat_key: str, name: str, data: bytes) -> None: ...
+
+
+__all__ = [
+    "Assistant",
+    "Database",
+    "Deliver",
+    "Document",
+    "Edits",
+    "Embedder",
+    "FactStore",
+    "Fence",
+    "Files",
+    "IngestOutcome",
+    "Jobs",
+    "Library",
+    "Marks",
+    "MessageStore",
+    "Params",
+    "Provider",
+    "Reader",
+    "Recall",
+    "ReplyStream",
+    "Retriever",
+    "Row",
+    "Said",
+    "Sends",
+    "Streams",
+    "Transaction",
+]

@@ -1,0 +1,350 @@
+"""What handlers and plugins add to the bot. The built-in ones enter by this door too: a module with `register(registry)`.
+
+A module is loaded by name: those of the bot first, then every installed package that has an entry point in the group `sabio.plugins`.
+"""
+
+import importlib
+import inspect
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from bot.context import Context, Handler
+from bot.errors import ConfigurationError
+from bot.log import Counters
+from bot.ports import Database, Embedder, Fence, Jobs, Provider, Reader, Retriever, Transaction
+from bot.settings import Section, Settings
+from bot.values import EmbeddingOptions, Job, MemoryOptions, RagOptions, ToolSpec, Update
+
+ENTRY_POINTS = "sabio.plugins"
+BUILT_IN = (
+    "plugins.memory",
+    "plugins.rag",
+    "plugins.ai",
+    "handlers.basics",
+    "handlers.privacy",
+    "handlers.documents",
+    "handlers.admin",
+    "handlers.chat",
+)
+
+P = TypeVar("P")
+F = TypeVar("F", bound=Callable[..., Any])
+Who = Literal["all", "moderators", "admins"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: `help` is a message of the catalogs; `who` may use it (moderators: in a group, those who administer it)."""
+
+    name: str
+    handler: Handler
+    help: str = ""
+    usage: str = ""
+    who: Who = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the model may call, with the context of the turn and the arguments that its schema names."""
+
+    spec: ToolSpec
+    run: Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalData:
+    """Who keeps a person's data, and how it is exported and erased.
+
+    `tables` names every table of theirs that bears a person's id or chat key. `export` gives plain JSON values. `erase` runs in the one
+    transaction of the erasure and returns how many rows left. `clean` runs after it, for what is no table: files, RAM.
+    """
+
+    name: str
+    tables: tuple[str, ...]
+    export: Callable[[Reader, str], Awaitable[Any]]
+    erase: Callable[[Transaction, str], Awaitable[int]]
+    clean: Callable[[str], Awaitable[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Migrations:
+    """The numbered SQL files of one owner: `NNNN_name.sql`, run once each, in order."""
+
+    owner: str
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the factories of parts are given. `find(port)` builds, once, what another plugin provides for a port."""
+
+    settings: Settings
+    sections: Mapping[type[Section], Section]
+    database: Database
+    registry: "Registry"
+    fence: Fence
+    jobs: Jobs
+    counters: Counters
+    translate: Callable[[str, str], str]
+    erase: Callable[[str], Awaitable[Mapping[str, int]]]
+    clock: Callable[[], int]
+    find: Callable[[type[Any]], Any]
+
+
+@dataclass(slots=True)
+class Registry:
+    """All that was added. Adding a name twice is a ConfigurationError, but for options, where the later one wins."""
+
+    commands: dict[str, Command] = field(default_factory=dict)
+    texts: dict[str, Handler] = field(default_factory=dict)
+    answers: dict[str, Handler] = field(default_factory=dict)
+    tools: dict[str, Tool] = field(default_factory=dict)
+    providers: dict[str, Callable[[Parts], Provider]] = field(default_factory=dict)
+    embedders: dict[str, Callable[[EmbeddingOptions], Embedder]] = field(default_factory=dict)
+    retrievers: dict[str, Callable[[Parts], Retriever]] = field(default_factory=dict)
+    jobs: dict[str, Callable[[Parts, Job], Awaitable[None]]] = field(default_factory=dict)
+    lifespans: list[Callable[[Parts], AbstractAsyncContextManager[None]]] = field(default_factory=list)
+    sections: list[type[Section]] = field(default_factory=lambda: [Settings])
+    migration_sets: list[Migrations] = field(default_factory=list)
+    locale_directories: list[Path] = field(default_factory=list)
+    personal: dict[str, PersonalData] = field(default_factory=dict)
+    chat_moves: list[Callable[[Transaction, str, str], Awaitable[None]]] = field(default_factory=list)
+    statistics: dict[str, Callable[[Reader], Awaitable[int]]] = field(default_factory=dict)
+    parts: dict[type[Any], Callable[[Parts], Any]] = field(default_factory=dict)
+    fallback: Handler | None = None
+    on_document: Handler | None = None
+    memory_options: MemoryOptions | bool | None = None
+    rag_options: "RagOptions | Retriever | None" = None
+
+    # ------------------------------------------------------------------------------------ what a person says
+
+    def command(self, name: str, *, help: str = "", usage: str = "", who: Who = "all") -> Callable[[F], F]:
+        """`/name`: `help` and `usage` are messages of the catalogs."""
+
+        def add(handler: F) -> F:
+            _once(self.commands, name, Command(name, handler, help, usage, who), "command")
+            return handler
+
+        return add
+
+    def text(self, phrase: str) -> Callable[[F], F]:
+        """A message that is this phrase, case, accents, punctuation and surrounding space aside; before the turn."""
+
+        def add(handler: F) -> F:
+            _once(self.texts, said(phrase), handler, "text")
+            return handler
+
+        return add
+
+    def answer(self, name: str) -> Callable[[F], F]:
+        """What a person says after `ctx.expect(name)`."""
+
+        def add(handler: F) -> F:
+            _once(self.answers, name, handler, "answer")
+            return handler
+
+        return add
+
+    def chat(self, handler: F) -> F:
+        """Anything that nothing else takes."""
+        self.fallback = handler
+        return handler
+
+    def document(self, handler: F) -> F:
+        """A file that came without a command."""
+        self.on_document = handler
+        return handler
+
+    # ------------------------------------------------------------------------------------ what the model can do
+
+    def tool(self, function: F) -> F:
+        """Offer `async def name(ctx, …)` to the model; its schema comes from the signature, its description from the docstring."""
+        tool = tool_of(function)
+        _once(self.tools, tool.spec.name, tool, "tool")
+        return function
+
+    def ai(self, *, memory: MemoryOptions | bool | None = None, rag: "RagOptions | Retriever | None" = None) -> None:
+        """Options that replace those of the settings; a retriever given here replaces the bot's own documents."""
+        if memory is not None:
+            self.memory_options = memory
+        if rag is not None:
+            self.rag_options = rag
+
+    def provider(self, name: str, build: Callable[[Parts], Provider]) -> None:
+        """A language model, chosen by `BOT_PROVIDER=name`."""
+        _once(self.providers, name, build, "provider")
+
+    def embedder(self, name: str, build: Callable[[EmbeddingOptions], Embedder]) -> None:
+        """An embedder, chosen by `BOT_EMBEDDINGS=name` or `create_rag(embeddings=name)`."""
+        _once(self.embedders, name, build, "embedder")
+
+    def retriever(self, name: str, build: Callable[[Parts], Retriever]) -> None:
+        """A retriever that is asked beside the bot's own documents, in every turn."""
+        _once(self.retrievers, name, build, "retriever")
+
+    # ------------------------------------------------------------------------------------ what the process runs
+
+    def part(self, port: type[P], build: Callable[[Parts], P]) -> None:
+        """What fills a port of the bot (`Assistant`, `Recall`, `Library`); the later one wins, so a plugin can replace a built-in."""
+        self.parts[port] = build
+
+    def job(self, kind: str, run: Callable[[Parts, Job], Awaitable[None]]) -> None:
+        """Background work: called with each job of this kind; an exception puts it back, a few times."""
+        _once(self.jobs, kind, run, "job")
+
+    def lifespan(self, open: Callable[[Parts], AbstractAsyncContextManager[None]]) -> None:
+        """Entered when the process starts, left when it stops."""
+        self.lifespans.append(open)
+
+    def settings(self, section: type[Section]) -> None:
+        """Variables of a plugin's own."""
+        self.sections.append(section)
+
+    def migrations(self, owner: str, directory: Path) -> None:
+        """Tables of a plugin's own: `NNNN_name.sql` files."""
+        self.migration_sets.append(Migrations(owner, directory))
+
+    def locales(self, directory: Path) -> None:
+        """Catalogs of a plugin's own, `<lang>/LC_MESSAGES/messages.po`; they win over those before."""
+        self.locale_directories.append(directory)
+
+    def personal_data(
+        self,
+        name: str,
+        *,
+        tables: Sequence[str],
+        export: Callable[[Reader, str], Awaitable[Any]],
+        erase: Callable[[Transaction, str], Awaitable[int]],
+        clean: Callable[[str], Awaitable[int]] | None = None,
+    ) -> None:
+        """Say that a plugin keeps data of people; see PersonalData."""
+        _once(self.personal, name, PersonalData(name, tuple(tables), export, erase, clean), "personal data")
+
+    def on_chat_moved(self, move: Callable[[Transaction, str, str], Awaitable[None]]) -> None:
+        """Called with `(tx, old_key, new_key)` when a group's id changes."""
+        self.chat_moves.append(move)
+
+    def statistic(self, name: str, count: Callable[[Reader], Awaitable[int]]) -> None:
+        """A number for `/stats`; `name` is a message of the catalogs."""
+        _once(self.statistics, name, count, "statistic")
+
+
+def _once(table: dict[str, Any], name: str, value: Any, what: str) -> None:
+    if name in table:
+        raise ConfigurationError(f"the {what} {name!r} is registered twice: two plugins cannot share a name")
+    table[name] = value
+
+
+# ---------------------------------------------------------------------------------------------- loading
+
+
+def load(modules: Iterable[str] = BUILT_IN, *, installed: bool = True) -> Registry:
+    """A registry with every named module, and every installed plugin, registered. Raises ConfigurationError that names the module."""
+    registry = Registry()
+    for name in modules:
+        _register(registry, name, importlib.import_module(name))
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name) if installed else ():
+        try:
+            plugin = entry.load()
+        except Exception as error:  # a plugin's import can raise anything
+            raise ConfigurationError(f"the plugin {entry.value!r} cannot be imported: {error!r}") from error
+        _register(registry, entry.value, plugin)
+    return registry
+
+
+def _register(registry: Registry, name: str, plugin: Any) -> None:
+    register = getattr(plugin, "register", plugin if callable(plugin) else None)
+    if register is None:
+        raise ConfigurationError(f"the plugin {name!r} has no function register(registry)")
+    register(registry)
+
+
+# ---------------------------------------------------------------------------------------------- routing
+
+
+def said(text: str) -> str:
+    """How two phrases are held to be the same: case, accents, punctuation and repeated space aside."""
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    return " ".join("".join(c if c.isalnum() else " " for c in folded if not unicodedata.combining(c)).split())
+
+
+def parse_command(text: str) -> tuple[str, str] | None:
+    """`/name@bot args` as `(name, args)`, or None where the text is no command."""
+    if not text.startswith("/"):
+        return None
+    head, _, args = text[1:].partition("\n") if "\n" in text.split(" ", 1)[0] else text[1:].partition(" ")
+    name = head.split("@", 1)[0].casefold()
+    return (name, args.strip()) if name and name.replace("_", "").isalnum() else None
+
+
+def route(registry: Registry, update: Update, awaited: str | None = None) -> tuple[Handler | None, Command | None, str]:
+    """Who takes an update: `(handler, command, args)`. A command wins, then an awaited answer, then a text, a document, the turn.
+
+    The handler is None for a command that nobody registered.
+    """
+    if parsed := parse_command(update.text):
+        name, args = parsed
+        command = registry.commands.get(name)
+        return (command.handler if command else None), command, args
+    if awaited and (handler := registry.answers.get(awaited)):
+        return handler, None, update.text
+    if handler := registry.texts.get(said(update.text)):
+        return handler, None, update.text
+    if update.attachments and registry.on_document:
+        return registry.on_document, None, update.text
+    return registry.fallback, None, update.text
+
+
+# ---------------------------------------------------------------------------------------------- tools
+
+_JSON_TYPES: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def tool_of(function: Callable[..., Any]) -> Tool:
+    """The tool that a function is: `async def name(ctx, product: str, n: int = 1) -> str`.
+
+    Raises ConfigurationError for a parameter without a type, or of a type that JSON schema has no plain word for.
+    """
+    name = function.__name__
+    if not inspect.iscoroutinefunction(function):
+        raise ConfigurationError(f"the tool {name!r} must be an async function")
+    hints = get_type_hints(function)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        properties[parameter.name] = _schema_of(name, parameter.name, hints.get(parameter.name))
+        if parameter.default is inspect.Parameter.empty:
+            required.append(parameter.name)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return Tool(ToolSpec(name, inspect.getdoc(function) or name, schema), function)
+
+
+def _schema_of(tool: str, parameter: str, hint: Any) -> dict[str, Any]:
+    arguments = getattr(hint, "__args__", ())
+    if getattr(hint, "__origin__", None) is Literal:
+        return {"type": "string", "enum": list(arguments)}
+    plain = [a for a in arguments if a is not type(None)] if type(None) in arguments else [hint]
+    if len(plain) == 1 and plain[0] in _JSON_TYPES:
+        return {"type": _JSON_TYPES[plain[0]]}
+    if getattr(hint, "__origin__", None) in (list, Sequence) and arguments and arguments[0] in _JSON_TYPES:
+        return {"type": "array", "items": {"type": _JSON_TYPES[arguments[0]]}}
+    raise ConfigurationError(f"the tool {tool!r}: give {parameter!r} a type, one of str, int, float, bool, list, Literal")
+
+
+__all__ = [
+    "Command",
+    "Context",
+    "Handler",
+    "Parts",
+    "PersonalData",
+    "Registry",
+    "Tool",
+    "load",
+    "route",
+    "tool_of",
+]

@@ -1,0 +1,1 @@
+"""How words come in and go out: the terminal, and one HTTP server."""

@@ -1,0 +1,1 @@
+"""What a person can ask of the bot: a file per concern, each with `register(registry)`."""
