@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # the options hold objects that satisfy these Protocols
@@ -11,7 +10,6 @@ if TYPE_CHECKING:  # the options hold objects that satisfy these Protocols
 
 Role = Literal["user", "assistant"]
 LLMMessage = Mapping[str, Any]  # a message in the chat-completions form: {"role", "content", …}
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 # ---------------------------------------------------------------------------------------------- conversation
 
@@ -38,7 +36,7 @@ class Passage:
     id: str | None = None
     doc_id: str | None = None
     index: int | None = None
-    metadata: Mapping[str, Any] = NOTHING
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Document:
     id: str
     text: str
     source: str | None = None
-    metadata: Mapping[str, Any] = NOTHING
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +320,7 @@ def rag_options(value: "RagOptions | Retriever | None") -> RagOptions | None:
 class EmbeddingOptions:
     """Which embedder, and how it is reached; None means the embedder's own default. `batch_size` is in texts, `timeout` in seconds."""
 
-    provider: str | "Embedder" = "local"
+    provider: "str | Embedder" = "local"
     model: str | None = None
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
