@@ -31,7 +31,13 @@ Said = Callable[[str], Awaitable[None]]
 
 
 class Reader(Protocol):
-    """Reads. SQL is in the subset that SQLite and PostgreSQL share, with named parameters (`:user_id`)."""
+    """Reads. SQL is in the subset that SQLite and PostgreSQL share, with named parameters (`:user_id`).
+
+    `:agent_id` is always filled in (several bots can share one database). Every failure is a StorageError.
+    """
+
+    @property
+    def agent_id(self) -> str: ...
 
     async def all(self, sql: str, params: Params = ...) -> list[Row]: ...
 
@@ -51,15 +57,14 @@ class Transaction(Reader, Protocol):
 
 
 class Database(Reader, Protocol):
-    """A database. NUL and lone surrogates never reach it. Every failure is a StorageError."""
-
-    @property
-    def agent_id(self) -> str:
-        """Several bots can share one database: every table has this as `agent_id`."""
-        ...
+    """A database. NUL and lone surrogates never reach it."""
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """One writer at a time. An exception rolls back, and so does cancellation."""
+        ...
+
+    async def scrub(self) -> bool:
+        """Overwrite what was deleted wherever the engine still holds it; False where that has to be tried again later."""
         ...
 
 
@@ -76,6 +81,10 @@ class Fence(Protocol):
 
     def transaction(self, marks: Marks) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that raises SubjectErased, with nothing written, where one of the epochs has changed."""
+        ...
+
+    async def bump(self, tx: Transaction, *subjects: str) -> None:
+        """Change the epochs, so that whatever was noted before writes nothing any more."""
         ...
 
 

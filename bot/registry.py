@@ -61,7 +61,8 @@ class PersonalData:
     """Who keeps a person's data, and how it is exported and erased.
 
     `tables` names every table of theirs that bears a person's id or chat key. `export` gives plain JSON values. `erase` runs in the one
-    transaction of the erasure and returns how many rows left. `clean` runs after it, for what is no table: files, RAM.
+    transaction of the erasure and returns how many rows left. `clean` runs after it, for what is no table: files, RAM. `chats` names the
+    chats that hold words of theirs: their epochs change, so that what is under way there writes nothing and no window in RAM stays.
     """
 
     name: str
@@ -69,6 +70,7 @@ class PersonalData:
     export: Callable[[Reader, str], Awaitable[Any]]
     erase: Callable[[Transaction, str], Awaitable[int]]
     clean: Callable[[str], Awaitable[int]] | None = None
+    chats: Callable[[Reader, str], Awaitable[Sequence[str]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +223,10 @@ class Registry:
         export: Callable[[Reader, str], Awaitable[Any]],
         erase: Callable[[Transaction, str], Awaitable[int]],
         clean: Callable[[str], Awaitable[int]] | None = None,
+        chats: Callable[[Reader, str], Awaitable[Sequence[str]]] | None = None,
     ) -> None:
         """Say that a plugin keeps data of people; see PersonalData."""
-        _once(self.personal, name, PersonalData(name, tuple(tables), export, erase, clean), "personal data")
+        _once(self.personal, name, PersonalData(name, tuple(tables), export, erase, clean, chats), "personal data")
 
     def on_chat_moved(self, move: Callable[[Transaction, str, str], Awaitable[None]]) -> None:
         """Called with `(tx, old_key, new_key)` when a group's id changes."""
