@@ -6,6 +6,7 @@ What was done keeps its id alone, so that a redelivery is known; what it said is
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import time
@@ -14,12 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bot.ports import Database, Row, Transaction
+from bot.ports import Database, Reader, Row, Transaction
+from bot.values import Job
 
 LEASE_MS = 30_000
 RENEW_SECONDS = 10.0
 MOST_ATTEMPTS = 3
 KEEP_DONE_MS = 8 * 86_400_000  # platforms redeliver for up to seven days
+IDLE_POLL_SECONDS = 0.2
 BACK_OFF_MS = (0, 2_000, 15_000)
 
 Table = Literal["inbox", "outbox", "jobs"]
@@ -47,7 +50,7 @@ class Queue:
 
     def __init__(self, database: Database, table: Table, *, clock: Callable[[], int] = now_ms) -> None:
         self._database = database
-        self._table = table
+        self.table = table
         self._clock = clock
         self._worker = uuid.uuid4().hex
         self._seq = itertools.count(time.time_ns())
@@ -100,15 +103,26 @@ class Queue:
             )
         return _entry(row) if row else None
 
-    async def waiting(self, kind: str | None = None) -> int:
-        """How many rows are not done, of one kind or of all."""
-        row = await self._database.one(self._sql["waiting_kind" if kind else "waiting"], {"kind": kind or ""})
+    async def waiting(self, *, kind: str | None = None, line: str | None = None) -> int:
+        """How many rows are not done: of one kind, of one line, or of all."""
+        name = "waiting_kind" if kind else "waiting_line" if line else "waiting"
+        row = await self._database.one(self._sql[name], {"kind": kind or "", "line": line or ""})
         return int(row["n"]) if row else 0
+
+    async def state(self, entry_id: str) -> str | None:
+        """`new`, `claimed`, `done` or `failed`; None for a row that is not there."""
+        row = await self._database.one(self._sql["state"], {"id": entry_id})
+        return None if row is None else str(row["state"])
 
     async def next_due_ms(self) -> int | None:
         """Milliseconds until the next row that waits for its time, or None where none does."""
         row = await self._database.one(self._sql["next_due"])
         return None if row is None or row["due_at"] is None else max(0, int(row["due_at"]) - self._clock())
+
+    async def due_now(self, entry_id: str) -> None:
+        """End the waiting time of one row."""
+        await self._write("due_now", {"id": entry_id, "now": self._clock()}, None)
+        self.notify()
 
     async def hurry(self, kind: str | None = None) -> None:
         """End the waiting time of rows that were put with one."""
@@ -120,19 +134,23 @@ class Queue:
         """Mark a row as done, and overwrite what it said."""
         await self._write("done", {"id": entry_id, "now": self._clock()}, tx)
 
-    async def release(self, entry_id: str, *, attempts: int, later: bool = True) -> bool:
-        """Put a row back after a failure, with a growing wait; True where it is given up after its last attempt.
+    async def failed(self, entry_id: str) -> None:
+        """Give a row up, and overwrite what it said."""
+        await self._write("failed", {"id": entry_id, "now": self._clock()}, None)
 
-        `later=False` gives a row back that was not tried (the process stops): its attempt does not count.
-        """
-        if later and attempts >= MOST_ATTEMPTS:
-            await self._write("failed", {"id": entry_id, "now": self._clock()}, None)
-            return True
-        wait = BACK_OFF_MS[min(attempts, len(BACK_OFF_MS) - 1)] if later else 0
-        await self._write(
-            "release", {"id": entry_id, "due_at": self._clock() + wait, "attempts": attempts if later else attempts - 1}, None
-        )
-        return False
+    async def retry(self, entry: Entry) -> bool:
+        """Put a row back after a failure, with a growing wait; False where that was its last attempt and it is given up."""
+        if entry.attempts >= MOST_ATTEMPTS:
+            await self.failed(entry.id)
+            return False
+        due_at = self._clock() + BACK_OFF_MS[min(entry.attempts, len(BACK_OFF_MS) - 1)]
+        await self._write("release", {"id": entry.id, "due_at": due_at, "attempts": entry.attempts}, None)
+        return True
+
+    async def release(self, entry: Entry, *, wait_ms: int = 0) -> None:
+        """Give a row back that was not tried, as when the process stops: its attempt does not count."""
+        params = {"id": entry.id, "due_at": self._clock() + wait_ms, "attempts": entry.attempts - 1}
+        await self._write("release", params, None)
 
     async def renew(self) -> None:
         """Prolong the leases of this worker's claims."""
@@ -144,7 +162,14 @@ class Queue:
 
     async def forget(self, tx: Transaction, user_id: str) -> int:
         """Erase what rows of a person (or of a private chat) say; a row's id stays, so that a redelivery is not taken for new."""
-        return await tx.run(self._sql["forget"], {"user_id": user_id})
+        row = await tx.one(self._sql["said"], {"user_id": user_id})
+        await tx.run(self._sql["forget"], {"user_id": user_id})
+        return int(row["n"]) if row else 0
+
+    async def said_by(self, reader: Reader, user_id: str) -> list[Any]:
+        """What rows of a person hold that is not done, for their export."""
+        rows = await reader.all(self._sql["export"], {"user_id": user_id})
+        return [json.loads(row["payload"]) for row in rows]
 
     async def _write(self, name: str, params: Mapping[str, Any], tx: Transaction | None) -> None:
         if tx is not None:
@@ -175,8 +200,11 @@ def _sql(table: Table) -> dict[str, str]:
         " AND before.state IN ('new', 'claimed') AND before.seq < mine.seq AND before.kind NOT IN (:urgent, :urgent_too)))"
         f" ORDER BY mine.seq LIMIT 1) RETURNING {columns}",
         "waiting": f"SELECT count(*) AS n FROM {table} WHERE {open_rows}",
+        "waiting_line": f"SELECT count(*) AS n FROM {table} WHERE {open_rows} AND line = :line",
+        "state": f"SELECT state FROM {table} {this}",
         "waiting_kind": f"SELECT count(*) AS n FROM {table} WHERE {open_rows} AND kind = :kind",
         "next_due": f"SELECT min(due_at) AS due_at FROM {table} WHERE agent_id = :agent_id AND state = 'new'",
+        "due_now": f"UPDATE {mine} due_at = :now {this} AND state = 'new'",
         "hurry": f"UPDATE {mine} due_at = :now WHERE agent_id = :agent_id AND state = 'new' AND due_at > :now",
         "hurry_kind": f"UPDATE {mine} due_at = :now WHERE agent_id = :agent_id AND state = 'new' AND due_at > :now AND kind = :kind",
         "done": f"UPDATE {mine} state = 'done', payload = '', due_at = :now {this}",
@@ -186,4 +214,42 @@ def _sql(table: Table) -> dict[str, str]:
         "prune": f"DELETE FROM {table} WHERE agent_id = :agent_id AND state IN ('done', 'failed') AND due_at < :before",
         "forget": f"UPDATE {mine} state = 'done', payload = '', user_id = '', line = ''"
         " WHERE agent_id = :agent_id AND (user_id = :user_id OR line = :user_id)",
+        "export": f"SELECT payload FROM {table} WHERE agent_id = :agent_id AND payload <> ''"
+        " AND (user_id = :user_id OR line = :user_id) ORDER BY seq",
+        "said": f"SELECT count(*) AS n FROM {table} WHERE agent_id = :agent_id AND payload <> ''"
+        " AND (user_id = :user_id OR line = :user_id)",
     }
+
+
+class JobQueue:
+    """The Jobs port over the `jobs` table: each job bears the epoch that its subject had when it was queued."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.settled = asyncio.Condition()
+
+    async def put(self, tx: Transaction, kind: str, subject: str, payload: Mapping[str, Any], *, wait_ms: int = 0) -> None:
+        """Queue a job inside a transaction; it starts when its time has come, after the earlier ones of its subject."""
+        row = await tx.one("SELECT epoch FROM subjects WHERE agent_id = :agent_id AND subject = :subject", {"subject": subject})
+        marks = {subject: int(row["epoch"])} if row else {}
+        body = {"payload": payload, "marks": marks}
+        await self.queue.put(tx, uuid.uuid4().hex, kind=kind, line=subject, user_id=subject, payload=body, wait_ms=wait_ms)
+        self.queue.notify()
+
+    async def idle(self, kind: str | None = None) -> None:
+        """Run what waits, its delay ended, and return when no job (of this kind) is left to run."""
+        while await self.queue.waiting(kind=kind):
+            await self.queue.hurry(kind)
+            async with self.settled:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.settled.wait(), IDLE_POLL_SECONDS)
+
+    async def finished(self) -> None:
+        """Told by the worker after each job."""
+        async with self.settled:
+            self.settled.notify_all()
+
+
+def job_of(entry: Entry) -> Job:
+    """The job that a claimed row of `jobs` is."""
+    return Job(entry.id, entry.kind, entry.line, entry.payload["payload"], entry.payload["marks"], entry.attempts)

@@ -1,0 +1,219 @@
+"""The composition root: the only module that constructs. `async with open_bot(environment) as bot`."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bot.context import User
+from bot.database import open_database
+from bot.dispatch import Core, Dispatcher
+from bot.errors import BotError, ConfigurationError
+from bot.fence import SubjectFence
+from bot.i18n import LOCALES, Catalogs
+from bot.inbox import JobQueue, Queue, now_ms
+from bot.log import Counters
+from bot.personal_data import Everyone, Profile, own_data
+from bot.ports import Assistant, Database, Library, Provider, Sends
+from bot.registry import Parts, Registry, load
+from bot.settings import TOML, Section, Settings, from_toml, read, refuse_unknown
+from bot.values import Update
+
+log = logging.getLogger(__name__)
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a start is made of: all that plugins registered, the settings, checked, and the catalogs."""
+
+    registry: Registry
+    settings: Settings
+    sections: Mapping[type[Section], Section]
+    catalogs: Catalogs
+
+    @property
+    def secrets(self) -> list[str]:
+        """Every value that must never reach the log."""
+        values = [value for section in self.sections.values() for value in dict(section).values()]
+        return [value.get_secret_value() for value in values if hasattr(value, "get_secret_value")]
+
+
+def configure(environment: Mapping[str, str], *, registry: Registry | None = None, toml: Path = Path(TOML)) -> Configuration:
+    """Read everything that can be wrong before anything is opened. Raises ConfigurationError in one line."""
+    registry = registry or load()
+    values = {**from_toml(toml, registry.sections), **environment}
+    refuse_unknown(values, registry.sections)
+    sections = {cls: read(cls, values) for cls in registry.sections}
+    settings = sections[Settings]
+    assert isinstance(settings, Settings)
+    catalogs = Catalogs.load([LOCALES, *registry.locale_directories], default=settings.default_language)
+    if settings.default_language not in catalogs.languages:
+        there = ", ".join(catalogs.languages)
+        raise ConfigurationError(f"BOT_DEFAULT_LANGUAGE={settings.default_language!r} has no catalog: use one of {there}")
+    return Configuration(registry, settings, sections, catalogs)
+
+
+class Bot:
+    """A bot whose parts are open. `run` makes it answer what its transports accept."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.dispatcher = Dispatcher(core)
+
+    @property
+    def ai(self) -> Assistant:
+        """The turn, memory and documents: what `ctx.ai` is."""
+        return self.core.ai
+
+    @property
+    def library(self) -> Library:
+        """The documents."""
+        return self.core.library
+
+    @property
+    def database(self) -> Database:
+        """The open database."""
+        return self.core.database
+
+    @property
+    def registry(self) -> Registry:
+        """All that was registered."""
+        return self.core.registry
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.core.settings
+
+    @property
+    def catalogs(self) -> Catalogs:
+        """The catalogs, plugins' included."""
+        return self.core.catalogs
+
+    @property
+    def parts(self) -> Parts:
+        """What factories of parts are given."""
+        return self.core.parts
+
+    def user(self, user_id: str) -> User:
+        """A person's profile, from outside a handler."""
+        return Profile(self.core.database, self.core.fence, user_id, clock=self.core.clock)
+
+    async def delete_subject(self, user_id: str) -> Mapping[str, int]:
+        """Right to erasure: everything held about a person; how many of each kind left."""
+        return await self.core.people.erase(user_id)
+
+    async def export(self, user_id: str) -> dict[str, Any]:
+        """Everything held about a person, as plain JSON values."""
+        return await self.core.people.export(user_id)
+
+    async def statistics(self) -> dict[str, int]:
+        """Counts, never contents: what plugins register (their names are messages of the catalogs), then this process's counters."""
+        counted = {name: await count(self.core.database) for name, count in self.core.registry.statistics.items()}
+        return {**counted, **self.core.counters.snapshot()}
+
+    def attach(self, transport: Sends) -> None:
+        """Let replies leave by a transport."""
+        self.core.transports[transport.name] = transport
+
+    async def accept(self, update: Update) -> bool:
+        """Store an update; False where it came before."""
+        return await self.dispatcher.accept(update)
+
+    async def settled(self, chat_key: str) -> None:
+        """Return when everything in a chat has been answered."""
+        await self.dispatcher.settled(chat_key)
+
+    async def run(self) -> None:
+        """Answer until cancelled."""
+        await self.dispatcher.run()
+
+
+@asynccontextmanager
+async def open_bot(
+    configuration: Configuration, *, provider: Provider | None = None, clock: Callable[[], int] = now_ms, warm: bool = True
+) -> AsyncIterator[Bot]:
+    """A bot with everything open, and closed at the end. `provider` takes the place of the configured model.
+
+    Raises ConfigurationError and StorageError. A warm-up that fails is logged, not fatal: the first question tries again.
+    """
+    registry, settings = configuration.registry, configuration.settings
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(
+            open_database(settings.database_url, agent_id=settings.agent_id, migrations=registry.migration_sets)
+        )
+        core = _compose(configuration, database, provider, clock)
+        bot = Bot(core)
+        core.bot = bot
+        for lifespan in registry.lifespans:
+            await stack.enter_async_context(lifespan(core.parts))
+        await core.people.scrub()
+        if warm:
+            await _warm_up(core)
+        yield bot
+
+
+async def _warm_up(core: Core) -> None:
+    options = core.registry.rag_options
+    retriever = getattr(options, "retriever", options) or core.library
+    if warmup := getattr(retriever, "warmup", None):
+        try:
+            await warmup()
+        except Exception as error:
+            log.error("warm-up of the documents failed: %s", error, exc_info=not isinstance(error, BotError))
+            core.counters.add("warmup_failed")
+
+
+def _compose(configuration: Configuration, database: Database, provider: Provider | None, clock: Callable[[], int]) -> Core:
+    registry, catalogs = configuration.registry, configuration.catalogs
+    fence = SubjectFence(database)
+    inbox, outbox, job_rows = (Queue(database, table, clock=clock) for table in ("inbox", "outbox", "jobs"))
+    registered = {data.name: data for data in [*own_data([inbox, outbox, job_rows]), *registry.personal.values()]}
+    people = Everyone(database, fence, registered, clock=clock)
+    jobs = JobQueue(job_rows)
+    counters = Counters()
+    built: dict[type[Any], Any] = {} if provider is None else {Provider: provider}
+    building: list[type[Any]] = []
+
+    def find(port: type[Any]) -> Any:
+        if port not in built:
+            if port in building or port not in registry.parts:
+                raise ConfigurationError(f"no plugin provides {port.__name__}, or it needs itself")
+            building.append(port)
+            built[port] = registry.parts[port](parts)
+            building.remove(port)
+        return built[port]
+
+    parts = Parts(
+        settings=configuration.settings,
+        sections=configuration.sections,
+        database=database,
+        registry=registry,
+        fence=fence,
+        jobs=jobs,
+        counters=counters,
+        translate=lambda lang, message: catalogs.gettext(lang)(message),
+        erase=people.erase,
+        clock=clock,
+        find=find,
+    )
+    return Core(
+        settings=configuration.settings,
+        registry=registry,
+        database=database,
+        fence=fence,
+        inbox=inbox,
+        outbox=outbox,
+        jobs=jobs,
+        people=people,
+        catalogs=catalogs,
+        counters=counters,
+        clock=clock,
+        ai=find(Assistant),
+        library=find(Library),
+        parts=parts,
+        bot=None,
+    )
