@@ -1,5 +1,6 @@
 """The composition root: the only module that constructs. `async with open_bot(environment) as bot`."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,9 +17,10 @@ from bot.i18n import LOCALES, Catalogs
 from bot.inbox import JobQueue, Queue, now_ms
 from bot.log import Counters
 from bot.personal_data import Everyone, Profile, own_data
-from bot.ports import Assistant, Database, Library, Provider, Sends
-from bot.registry import Parts, Registry, load
+from bot.ports import Assistant, Database, Library, Provider, Reader, Sends, Transaction
+from bot.registry import Parts, PersonalData, Registry, load
 from bot.settings import TOML, Section, Settings, from_toml, read, refuse_unknown
+from bot.transports.console import NAME, PERSON, Console, erase_files
 from bot.values import Update
 
 log = logging.getLogger(__name__)
@@ -50,9 +52,6 @@ def configure(environment: Mapping[str, str], *, registry: Registry | None = Non
     settings = sections[Settings]
     assert isinstance(settings, Settings)
     catalogs = Catalogs.load([LOCALES, *registry.locale_directories], default=settings.default_language)
-    if settings.default_language not in catalogs.languages:
-        there = ", ".join(catalogs.languages)
-        raise ConfigurationError(f"BOT_DEFAULT_LANGUAGE={settings.default_language!r} has no catalog: use one of {there}")
     return Configuration(registry, settings, sections, catalogs)
 
 
@@ -171,7 +170,9 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
     registry, catalogs = configuration.registry, configuration.catalogs
     fence = SubjectFence(database)
     inbox, outbox, job_rows = (Queue(database, table, clock=clock) for table in ("inbox", "outbox", "jobs"))
-    registered = {data.name: data for data in [*own_data([inbox, outbox, job_rows]), *registry.personal.values()]}
+    transports: dict[str, Sends] = {}
+    own = [*own_data([inbox, outbox, job_rows]), _terminal_files(configuration.settings.data_dir, transports)]
+    registered = {data.name: data for data in [*own, *registry.personal.values()]}
     people = Everyone(database, fence, registered, clock=clock)
     jobs = JobQueue(job_rows)
     counters = Counters()
@@ -216,4 +217,23 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
         library=find(Library),
         parts=parts,
         bot=None,
+        transports=transports,
     )
+
+
+def _terminal_files(data_dir: Path, transports: Mapping[str, Sends]) -> PersonalData:
+    """What the terminal writes for its one person: exports, and the history of what was typed."""
+
+    async def export(reader: Reader, user_id: str) -> list[str]:
+        return []
+
+    async def erase(tx: Transaction, user_id: str) -> int:
+        return 0
+
+    async def clean(user_id: str) -> int:
+        if user_id != PERSON:
+            return 0
+        console = transports.get(NAME)
+        return await console.erase_files() if isinstance(console, Console) else await asyncio.to_thread(erase_files, data_dir)
+
+    return PersonalData("files", (), export, erase, clean)

@@ -292,16 +292,13 @@ class _Turn:
         core, update = self._core, self._update
         known = core.catalogs.languages
         chosen = await user.language() if update.sender else None
-        platform = (update.lang or "").split("-")[0]
         seen = profile.get("bot", {}).get("language")
-        if chosen in known or platform in known:
-            return chosen if chosen in known else platform
+        if told := core.catalogs.match(chosen) or core.catalogs.match(update.lang):
+            return told
         found = detect(update.text) if not update.text.startswith("/") else None
         if found in known and found != seen and update.sender:
             await user.set("bot", "language", found)
-        return next(
-            lang for lang in (found, seen, core.settings.default_language) if lang in known or lang == core.settings.default_language
-        )
+        return next(lang for lang in (found, seen, core.catalogs.default) if lang in known)
 
     # ------------------------------------------------------------------------------------ Outgoing
 

@@ -152,7 +152,10 @@ class Embedder(Protocol):
 
 
 class IngestOutcome(Protocol):
-    """What became of one document: `status` is added, changed, unchanged, removed, partly or a reason for failure."""
+    """What became of one document: `status` says which kind, and `failed` whether it cannot be answered from."""
+
+    @property
+    def failed(self) -> bool: ...
 
     @property
     def source(self) -> str: ...

@@ -1,0 +1,279 @@
+"""The command line: run, ask, ingest, forget, export, check. Each returns an exit code that scripts can use."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from bot import log
+from bot.app import Bot, Configuration, configure, open_bot
+from bot.errors import BotError, ConfigurationError, ModelError, StorageError, TransportError
+from bot.i18n import Catalogs, detect
+from bot.ports import Provider
+from bot.settings import environment
+from bot.transports.console import PERSON, Console
+from bot.values import Update
+
+OK, FAILED, MISUSED, NO_STORAGE, NO_MODEL = 0, 1, 2, 3, 4
+ASKING = "console:ask"  # the chat of `ask`: the terminal chat's window is its own
+SECONDS_BETWEEN_PROGRESS = 2.0
+
+Gettext = Callable[[str], str]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command of the command line; returns its exit code."""
+    variables = environment()
+    _ = _words_of_the_shell(variables)
+    parsed = _parser(_).parse_args(arguments or ["run"])
+    try:
+        configuration = configure(variables)
+        log.set_up(configuration.settings.log_level, secrets=configuration.secrets)
+        return int(asyncio.run(parsed.run(configuration, parsed, _)))
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BotError as error:
+        print(f"sabio: {error}", file=sys.stderr)
+        return _exit_code(error)
+
+
+def _exit_code(error: BotError) -> int:
+    codes = {ConfigurationError: MISUSED, StorageError: NO_STORAGE, ModelError: NO_MODEL}
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), FAILED)
+
+
+def _words_of_the_shell(variables: Mapping[str, str]) -> Gettext:
+    """The command line speaks the language of the shell, else the bot's own."""
+    catalogs = Catalogs.load()
+    shell = next((variables[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if variables.get(name)), "")
+    return catalogs.gettext(catalogs.match(shell) or catalogs.match(variables.get("BOT_DEFAULT_LANGUAGE")))
+
+
+# ---------------------------------------------------------------------------------------------- what there is
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    pass
+
+
+def _parser(_: Gettext) -> argparse.ArgumentParser:
+    exits = _(
+        "Exit codes: 0 done, 1 something of it failed, 2 a setting or an argument is wrong, 3 the database cannot be used, "
+        "4 the model did not answer."
+    )
+    parser = argparse.ArgumentParser(
+        prog="python -m bot",
+        description=_("Sabio: a chat bot that remembers each person and answers from documents, citing them."),
+        epilog=_("Settings are environment variables, or stand in .env or bot.toml: see .env.example.") + "\n" + exits,
+        formatter_class=_Help,
+    )
+    commands = parser.add_subparsers(metavar=_("COMMAND"), dest="command")
+
+    def add(name: str, run: Callable[..., Awaitable[int]], help: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help, description=help, epilog=exits, formatter_class=_Help)
+        command.set_defaults(run=run)
+        return command
+
+    add("run", _run, _("start every transport that is configured, or the terminal chat; this is the default"))
+    ask = add("ask", _ask, _("ask one question and print the answer"))
+    ask.add_argument("question", help=_("the question; - reads it from standard input"))
+    ingest = add("ingest", _ingest, _("read files and folders into the documents that the bot answers from"))
+    ingest.add_argument("paths", nargs="+", metavar="PATH", help=_("a file, or a folder with everything below it"))
+    forget = add("forget", _forget, _("erase everything that is held about a person"))
+    forget.add_argument("user", metavar="USER", help=_("canonical id, as in telegram:123 or console:local"))
+    export = add("export", _export, _("print everything that is held about a person, as JSON"))
+    export.add_argument("user", metavar="USER", help=_("canonical id, as in telegram:123 or console:local"))
+    export.add_argument("-o", "--output", metavar="FILE", help=_("write to this file instead"))
+    add("check", _check, _("look at the configuration, the database, the model and the index: one line each"))
+    return parser
+
+
+# ---------------------------------------------------------------------------------------------- run
+
+
+async def _run(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    settings = configuration.settings
+    with contextlib.suppress(asyncio.CancelledError):  # SIGTERM: what is under way is put back for the next start
+        async with AsyncExitStack() as stack:
+            stack.enter_context(_cancelled_by(signal.SIGTERM))
+            bot = await stack.enter_async_context(open_bot(configuration))
+            if {"http_host", "http_port"} & settings.model_fields_set:
+                await stack.enter_async_context(_served(bot))
+            console = _console(bot, _console_language(configuration))
+            bot.attach(console)
+            await stack.enter_async_context(_running(bot))
+            await console.run()
+    return OK
+
+
+def _console_language(configuration: Configuration) -> Gettext:
+    return configuration.catalogs.gettext(configuration.settings.default_language)
+
+
+def _console(bot: Bot, gettext: Gettext) -> Console:
+    async def accept(update: Update) -> None:
+        await bot.accept(update)
+
+    async def settle() -> None:
+        await bot.settled(PERSON)
+
+    return Console(
+        accept=accept,
+        settle=settle,
+        gettext=gettext,
+        data_dir=bot.settings.data_dir,
+        commands=[f"/{name}" for name in bot.registry.commands],
+    )
+
+
+@asynccontextmanager
+async def _running(bot: Bot) -> AsyncIterator[None]:
+    chat = asyncio.current_task()
+    working = asyncio.create_task(bot.run())
+    working.add_done_callback(lambda task: None if task.cancelled() or chat is None else chat.cancel())
+    try:
+        yield
+    finally:
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
+
+
+@asynccontextmanager
+async def _served(bot: Bot) -> AsyncIterator[None]:
+    from bot.transports.http import serve
+
+    async def database() -> None:
+        await bot.database.one("SELECT 1 AS one")
+
+    async def index() -> None:
+        await bot.library.listing()
+
+    settings = bot.settings
+    async with serve(settings.http_host, settings.http_port, checks={"database": database, "index": index}):
+        yield
+
+
+@contextlib.contextmanager
+def _cancelled_by(number: signal.Signals) -> Any:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    loop.add_signal_handler(number, task.cancel)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(number)
+
+
+# ---------------------------------------------------------------------------------------------- one thing
+
+
+async def _ask(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    question = sys.stdin.read() if parsed.question == "-" else parsed.question
+    async with open_bot(configuration) as bot:
+        words = bot.catalogs.gettext(lang := detect(question) or configuration.settings.default_language)
+        try:
+            print(await bot.ai.reply_in_chat(ASKING, question, user_id=PERSON, lang=lang))
+        except ModelError as error:
+            print(error.words(words), file=sys.stderr)
+            raise
+    return OK
+
+
+async def _ingest(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    paths = [Path(path) for path in parsed.paths]
+    async with open_bot(configuration) as bot:
+        say = Progress()
+        outcomes = await bot.library.add_files(paths, progress=say)
+        say.end()
+    failed = 0
+    for outcome in outcomes:
+        bad = outcome.failed
+        failed += bad
+        print(_outcome_line(outcome), file=sys.stderr if bad else sys.stdout)
+    print(_("{done} of {n} files can be answered from.").format(done=len(outcomes) - failed, n=len(outcomes)))
+    return FAILED if failed or not outcomes else OK
+
+
+def _outcome_line(outcome: Any) -> str:
+    return f"{outcome.source}: {outcome.status}" + (f": {outcome.reason}" if outcome.reason else f" ({outcome.chunks})")
+
+
+async def _forget(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    async with open_bot(configuration, warm=False) as bot:
+        counts = await bot.delete_subject(parsed.user)
+    print(_("Erased everything about {user}: {counts}").format(user=parsed.user, counts=json.dumps(dict(counts))))
+    return OK
+
+
+async def _export(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    async with open_bot(configuration, warm=False) as bot:
+        text = json.dumps(await bot.export(parsed.user), ensure_ascii=False, indent=2)
+    if not parsed.output:
+        print(text)
+        return OK
+    try:
+        _write_privately(Path(parsed.output), text + "\n")
+    except OSError as error:
+        raise TransportError(f"{parsed.output!r} cannot be written: {error.strerror}") from error
+    return OK
+
+
+def _write_privately(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+async def _check(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    print(f"configuration: ok ({len(configuration.sections)} sections, languages {', '.join(configuration.catalogs.languages)})")
+    worst = OK
+    async with open_bot(configuration, warm=False) as bot:
+        print(f"database: ok ({configuration.settings.database_url})")
+        for name, check in (("model", _check_model), ("index", _check_index)):
+            try:
+                print(f"{name}: ok ({await check(bot)})")
+            except BotError as error:
+                worst = max(worst, _exit_code(error))
+                print(f"{name}: {error.code}: {error}")
+    return worst
+
+
+async def _check_model(bot: Bot) -> str:
+    provider = bot.parts.find(Provider)
+    return f"{provider.name} {provider.model}"
+
+
+async def _check_index(bot: Bot) -> str:
+    await bot.library.warmup()
+    documents = await bot.library.listing()
+    return f"{len(documents)} documents, {sum(document['chunks'] for document in documents)} chunks"
+
+
+class Progress:
+    """Says how far long work is, on standard error: one line that changes in a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._next = time.monotonic() + SECONDS_BETWEEN_PROGRESS
+
+    async def __call__(self, text: str) -> None:
+        """Say one short line."""
+        if self._terminal:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() >= self._next:
+            self._next = time.monotonic() + SECONDS_BETWEEN_PROGRESS
+            print(text, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
