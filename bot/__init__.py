@@ -42,7 +42,7 @@ from bot.ports import (
     Said,
     Transaction,
 )
-from bot.registry import Command, Parts, Registry, Tool, tool_of
+from bot.registry import Command, Migrations, Parts, Registry, Tool, said, tool_of
 from bot.settings import Section, Settings
 from bot.values import (
     Attachment,
@@ -111,6 +111,7 @@ __all__ = [
     "MemoryOptions",
     "Message",
     "MessageStore",
+    "Migrations",
     "ModelError",
     "ModelMisconfigured",
     "ModelRefused",
@@ -148,6 +149,7 @@ __all__ = [
     "memory_options",
     "open_database",
     "rag_options",
+    "said",
     "tool_of",
     "ttl_ms",
 ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bot.log import Counters
-from bot.ports import Assistant, Files, Library, ReplyStream
+from bot.ports import Assistant, Files, Library, Marks, Recall, ReplyStream
 from bot.values import Attachment, Update
 
 Gettext = Callable[[str], str]
@@ -61,7 +61,10 @@ class Expected(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a handler is called with. `text` is the whole message, `args` what follows the command."""
+    """What a handler is called with. `text` is the whole message, `args` what follows the command.
+
+    `recall` is the long-term memory behind `ai`; `marks` are the epochs of the sender and the chat when the update was taken up.
+    """
 
     update: Update
     lang: str
@@ -80,6 +83,8 @@ class Context:
     languages: tuple[str, ...] = ("es", "en")
     files: Files | None = None
     bot: Any = field(default=None, repr=False)
+    recall: Recall | None = None
+    marks: Marks = field(default_factory=dict)
 
     @property
     def sender(self) -> str:

@@ -15,7 +15,7 @@ from bot.i18n import Catalogs, detect
 from bot.inbox import MOST_ATTEMPTS, RENEW_SECONDS, Entry, JobQueue, Queue, job_of
 from bot.log import Counters
 from bot.personal_data import Everyone, Profile
-from bot.ports import Assistant, Database, Edits, Files, Library, Marks, ReplyStream, Sends, Streams, Transaction
+from bot.ports import Assistant, Database, Edits, Files, Library, Marks, Recall, ReplyStream, Sends, Streams, Transaction
 from bot.registry import Command, Parts, Registry, route
 from bot.settings import Settings
 from bot.values import Reply, Update
@@ -284,6 +284,8 @@ class _Turn:
             languages=core.catalogs.languages,
             files=transport if isinstance(transport, Files) else None,
             bot=core.bot,
+            recall=core.parts.find(Recall),
+            marks=self._marks,
         )
         return ctx, handler, command
 

@@ -224,11 +224,17 @@ class Recall(Protocol):
         """The code for which `remember` would leave this text out (`EMPTY`, `TOO_LONG`, `SECRET_…`), or None."""
         ...
 
-    async def remember_keyed(self, subject: str, key: str, value: str, *, source: str = "manual") -> bool: ...
+    async def remember_keyed(self, subject: str, key: str, value: str, *, source: str = "manual", marks: Marks | None = None) -> bool:
+        """Set the value of a key; False where it is refused. Raises SubjectErased where one of `marks` has changed."""
+        ...
+
+    def why_not_keyed(self, key: str, value: str) -> str | None:
+        """The code for which `remember_keyed` would refuse, or None."""
+        ...
 
     async def recall_keyed(self, subject: str, key: str | None = None) -> list[Fact]: ...
 
-    async def forget_keyed(self, subject: str, key: str) -> bool: ...
+    async def forget_keyed(self, subject: str, key: str, *, marks: Marks | None = None) -> bool: ...
 
     async def forget(self, subject: str, fact: str | None = None) -> int:
         """How many facts left. `fact` names one by its text."""
@@ -238,8 +244,8 @@ class Recall(Protocol):
         """One extraction by hand; the facts added. Raises ModelError."""
         ...
 
-    async def stage_extraction(self, tx: Transaction, subject: str, user_text: str, assistant_text: str) -> None:
-        """Queue an extraction inside the turn's own transaction; does nothing where extraction is off."""
+    async def stage_extraction(self, tx: Transaction | None, subject: str, user_text: str, assistant_text: str) -> None:
+        """Queue an extraction inside the turn's own transaction (None: in one of its own); does nothing where extraction is off."""
         ...
 
     async def idle(self) -> None:

@@ -231,16 +231,25 @@ def _positive(name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractOptions:
-    """How facts are extracted from what a person writes. `filter` returns False to drop a candidate."""
+    """How facts are extracted from what a person writes. `filter` returns False to drop a candidate.
+
+    `debounce_ms`: messages that follow each other this closely make one call. The bounds are for each person and day (UTC).
+    """
 
     model: str | None = None
     max_tokens: int | None = None
     max_facts_per_turn: int = 5
     instructions: str | None = None
     filter: Callable[[str], bool] | None = None
+    debounce_ms: int = 3_000
+    max_calls_per_day: int = 200
+    max_tokens_per_day: int = 400_000
 
     def __post_init__(self) -> None:
-        _positive("max_facts_per_turn", self.max_facts_per_turn)
+        for name in ("max_facts_per_turn", "max_calls_per_day", "max_tokens_per_day"):
+            _positive(name, getattr(self, name))
+        if not isinstance(self.debounce_ms, int) or isinstance(self.debounce_ms, bool) or self.debounce_ms < 0:
+            raise ValueError(f"debounce_ms={self.debounce_ms!r} is not allowed: milliseconds, 0 or more")
         if self.max_tokens is not None:
             _positive("max_tokens", self.max_tokens)
 

@@ -1,0 +1,198 @@
+"""What a person can say about what is held about them: /memory /remember /forget /my_data /forget_me."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from bot import BadRequest, Context, Fact, Recall, Registry, said
+
+NAMESPACE = "memory"  # where in the profile the last listing is kept
+YES = (
+    "sí",
+    "s",
+    "yes",
+    "y",
+    "ok",
+    "vale",
+    "claro",
+    "confirmo",
+    "confirm",
+    "sí, por favor",
+    "yes, please",
+    "sí, borra todo",
+    "yes, erase all",
+)
+_YES = frozenset(map(said, YES))
+
+
+def _(message: str) -> str:
+    """Mark a message for the catalogs."""
+    return message
+
+
+REFUSALS = {
+    "EMPTY": _("There is nothing in that to remember. Write /remember and then what I should know, as in: /remember I live in Bogotá"),
+    "TOO_LONG": _("That is too long to remember. Please say it in {max} characters or fewer."),
+    "SECRET_PASSWORD": _("I did not keep that: it looks like a password or a PIN. Secrets have no place in my memory."),
+    "SECRET_TOKEN": _("I did not keep that: it looks like a key or an access token. Secrets have no place in my memory."),
+    "SECRET_PRIVATE_KEY": _("I did not keep that: it looks like a private key. Secrets have no place in my memory."),
+    "SECRET_CARD": _("I did not keep that: it looks like a card number. Secrets have no place in my memory."),
+    "SECRET_ACCOUNT": _("I did not keep that: it looks like a bank account. Secrets have no place in my memory."),
+    "SECRET_ID_NUMBER": _("I did not keep that: it looks like the number of an identity document. Secrets have no place in my memory."),
+}
+
+
+def register(registry: Registry) -> None:
+    """Add the commands about one's own data."""
+    registry.command("memory", help=_("What I remember about you"))(memory)
+    registry.command("remember", help=_("Remember something about you"), usage=_("/remember TEXT"))(remember)
+    registry.command("forget", help=_("Forget one thing"), usage=_("/forget NUMBER or /forget TEXT"))(forget)
+    registry.command("my_data", help=_("Everything I hold about you, as a file"))(my_data)
+    registry.command("forget_me", help=_("Erase everything I hold about you"))(forget_me)
+    registry.answer("forget_me")(forget_me_answer)
+
+
+# ---------------------------------------------------------------------------------------------- /memory
+
+
+async def memory(ctx: Context) -> None:
+    """The facts held about a person, each with a way to forget it; in private only."""
+    if ctx.is_group:
+        await ctx.reply(ctx._("What I remember about you is between us: ask me with /memory in a private chat."))
+        return
+    held = await _recall(ctx).facts(ctx.sender)
+    await ctx.user.set(NAMESPACE, "listed", [fact.id for fact in held] or None)
+    if not held:
+        await ctx.reply(ctx._("I remember nothing about you yet. Tell me something with /remember TEXT."))
+        return
+    head = ctx.ngettext("I remember {n} thing about you:", "I remember {n} things about you:", len(held)).format(n=len(held))
+    lines = [_listed(ctx, number, fact) for number, fact in enumerate(held, 1)]
+    tail = ctx._("To forget one: /forget 1 (its number) or /forget and its text. To erase everything: /forget_me")
+    await ctx.reply("\n".join([head, *lines, "", tail]))
+
+
+def _listed(ctx: Context, number: int, fact: Fact) -> str:
+    since = ctx._("since {date}").format(date=_date(ctx, fact.updated_at))
+    how = ctx._("you told me") if fact.source == "manual" else ctx._("from our chats")
+    details = [since, how]
+    if fact.expires_at is not None:
+        details.append(ctx._("until {date}").format(date=_date(ctx, fact.expires_at)))
+    return f"{number}. {fact.text} ({', '.join(details)})"
+
+
+def _date(ctx: Context, at_ms: int) -> str:
+    """A moment in UTC as a date in the reader's language."""
+    from babel.dates import format_date
+
+    return format_date(datetime.fromtimestamp(at_ms / 1000, UTC).date(), format="medium", locale=ctx.lang)
+
+
+# ---------------------------------------------------------------------------------------------- /remember and /forget
+
+
+async def remember(ctx: Context) -> None:
+    """Keeps one fact, and says whether it was new, known, or refused and why; in a group the fact is not repeated."""
+    held = _recall(ctx)
+    if not ctx.sender:
+        raise BadRequest(ctx._("I cannot tell who you are here, so I remember nothing. Write to me in a private chat."))
+    if reason := held.why_not(ctx.args):
+        limit = held.options.max_fact_length if held.options else 300
+        raise BadRequest(ctx._(REFUSALS[reason]).format(max=limit))
+    new = await held.remember(ctx.sender, ctx.args)
+    if ctx.is_group:
+        await ctx.reply(ctx._("Noted. What I remember about you, I tell you in private only."))
+    elif new:
+        await ctx.reply(ctx._("I will remember: {fact}").format(fact=new[0]))
+    else:
+        await ctx.reply(ctx._("I knew that already, and it stays."))
+
+
+async def forget(ctx: Context) -> None:
+    """Forgets one fact, by its number in the last list or by its text."""
+    held = _recall(ctx)
+    if not ctx.args:
+        raise BadRequest(ctx._("Which one? Write /forget and its number or its text; /memory lists what there is. /forget_me erases all."))
+    numbered = await _by_number(ctx, held)
+    if numbered is not None:
+        gone = await held.forget(ctx.sender, numbered.text)
+    else:
+        gone = await held.forget(ctx.sender, ctx.args)
+    if gone and numbered is not None and not ctx.is_group:
+        await ctx.reply(ctx._("Forgotten: {fact}").format(fact=numbered.text))
+    elif gone:
+        await ctx.reply(ctx._("Forgotten."))
+    else:
+        await ctx.reply(ctx._("I hold nothing like that about you. /memory in a private chat lists what there is."))
+
+
+async def _by_number(ctx: Context, held: Recall) -> Fact | None:
+    """The fact that a number means: that of the last list, so that what came or went since then shifts nothing."""
+    if not (ctx.args.isascii() and ctx.args.isdigit() and len(ctx.args) < 6):
+        return None
+    live = {fact.id: fact for fact in await held.facts(ctx.sender)}
+    listed = await ctx.user.get(NAMESPACE, "listed") or list(live)
+    number = int(ctx.args)
+    return live.get(listed[number - 1]) if 0 < number <= len(listed) else None
+
+
+def _recall(ctx: Context) -> Recall:
+    if ctx.recall is None:
+        raise BadRequest(ctx._("I have no memory here."))
+    return ctx.recall
+
+
+# ---------------------------------------------------------------------------------------------- /my_data and /forget_me
+
+
+async def my_data(ctx: Context) -> None:
+    """Everything held about a person, as a JSON file, in private only."""
+    if ctx.is_group:
+        await ctx.reply(ctx._("Your data is between us: ask me with /my_data in a private chat."))
+        return
+    if ctx.files is None:
+        await ctx.reply(ctx._("I cannot send files here. Whoever runs this bot can export your data for you."))
+        return
+    data = json.dumps(await ctx.people.export(ctx.sender), ensure_ascii=False, indent=2)
+    name = f"{''.join(c if c.isalnum() else '-' for c in ctx.sender)}.json"
+    await ctx.files.send_file(ctx.chat, name, data.encode("utf-8"))
+    await ctx.reply(ctx._("That is everything I hold about you. /forget_me erases it."))
+
+
+async def forget_me(ctx: Context) -> None:
+    """Asks once; the next message of this person in this chat is the answer."""
+    await ctx.expect("forget_me")
+    await ctx.reply(
+        ctx._(
+            "This erases everything I hold about you: what I remember, our messages, your settings and what you sent me."
+            " It cannot be undone. Shall I? Answer yes or no."
+        )
+    )
+
+
+async def forget_me_answer(ctx: Context) -> None:
+    """Erases on a clear yes, and says how much; anything else leaves all as it is."""
+    if said(ctx.text) not in _YES:
+        await ctx.reply(ctx._("Nothing was erased."))
+        return
+    counts = await ctx.people.erase(ctx.sender)
+    if ctx.is_group:
+        await ctx.reply(ctx._("Done: I have erased everything I held about you."))
+    else:
+        await ctx.reply(_erased(ctx, counts))
+
+
+def _erased(ctx: Context, counts: Mapping[str, int]) -> str:
+    words = {
+        "facts": lambda n: ctx.ngettext("{n} fact", "{n} facts", n),
+        "messages": lambda n: ctx.ngettext("{n} message", "{n} messages", n),
+        "documents": lambda n: ctx.ngettext("{n} document", "{n} documents", n),
+        "files": lambda n: ctx.ngettext("{n} file", "{n} files", n),
+        "profile": lambda n: ctx.ngettext("{n} profile", "{n} profiles", n),
+    }
+    shown = [words[name](counts[name]).format(n=counts[name]) for name in words if counts.get(name)]
+    rest = sum(n for name, n in counts.items() if name not in words)
+    if rest:
+        shown.append(ctx.ngettext("{n} other record", "{n} other records", rest).format(n=rest))
+    if not shown:
+        return ctx._("I held nothing about you, and nothing is left.")
+    return ctx._("Done, everything is erased: {counts}.").format(counts=", ".join(shown))

@@ -1,0 +1,223 @@
+"""Where facts are kept: one statement per intent, in the SQL that both engines share."""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot import Database, Fact, Reader, Row, Transaction
+
+from .facts import identity, normalise, one_line
+
+_COLUMNS = "id, subject, kind, key, value, source, created_at, updated_at, expires_at"
+_MINE = "agent_id = :agent_id AND subject = :subject AND namespace = :namespace"
+_DEAD = "facts.expires_at <= excluded.updated_at"  # NULL, which is permanent, compares as false
+
+# Restating renews: a life that is given, else the life that the fact had. A row whose life is over counts as none.
+_STATE = f"""
+INSERT INTO facts
+    (agent_id, subject, namespace, kind, key, id, value, source, evidence, stated, created_at, updated_at, expires_at)
+VALUES
+    (:agent_id, :subject, :namespace, :kind, :key, :id, :value, :source, :evidence, 1, :now, :now, :expires_at)
+ON CONFLICT (agent_id, subject, namespace, kind, key) DO UPDATE SET
+    stated = CASE WHEN {_DEAD} THEN 1 ELSE facts.stated + 1 END,
+    id = CASE WHEN {_DEAD} THEN excluded.id ELSE facts.id END,
+    created_at = CASE WHEN {_DEAD} THEN excluded.created_at ELSE facts.created_at END,
+    value = CASE WHEN {_DEAD} OR facts.kind = 'keyed' THEN excluded.value ELSE facts.value END,
+    source = CASE WHEN {_DEAD} OR excluded.source = 'manual' THEN excluded.source ELSE facts.source END,
+    evidence = CASE WHEN {_DEAD} OR excluded.source = 'manual' THEN excluded.evidence ELSE facts.evidence END,
+    expires_at = CASE WHEN {_DEAD} OR excluded.expires_at IS NOT NULL OR facts.expires_at IS NULL THEN excluded.expires_at
+        ELSE excluded.updated_at + facts.expires_at - facts.updated_at END,
+    updated_at = excluded.updated_at
+RETURNING stated, id"""
+
+_HELD = f"SELECT {_COLUMNS} FROM facts WHERE {_MINE} ORDER BY updated_at, id"
+# What is over the cap leaves in the transaction that went over it, and what has expired leaves with it. Extracted facts go before given
+# ones, and among equals those that were not stated for the longest time.
+_TRIM = f"""
+DELETE FROM facts WHERE {_MINE} AND id NOT IN (
+    SELECT id FROM facts WHERE {_MINE} AND (expires_at IS NULL OR expires_at > :now)
+    ORDER BY CASE WHEN source = 'manual' THEN 0 ELSE 1 END, updated_at DESC, id DESC LIMIT :most
+) RETURNING {_COLUMNS}"""
+_EXPIRE = "DELETE FROM facts WHERE agent_id = :agent_id AND expires_at <= :now"
+_FORGET_ONE = f"DELETE FROM facts WHERE {_MINE} AND id = :id"
+_FORGET_KEY = f"DELETE FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
+_FORGET_ALL = f"DELETE FROM facts WHERE {_MINE}"
+_EXPORT = f"SELECT namespace, evidence, {_COLUMNS} FROM facts WHERE agent_id = :agent_id AND subject = :subject ORDER BY updated_at, id"
+_ERASE = "DELETE FROM facts WHERE agent_id = :agent_id AND subject = :subject"
+_COUNT = "SELECT count(*) AS n FROM facts WHERE agent_id = :agent_id"
+_MOVE = (
+    "UPDATE facts SET subject = :new WHERE agent_id = :agent_id AND subject = :old AND NOT EXISTS (SELECT 1 FROM facts there"
+    " WHERE there.agent_id = facts.agent_id AND there.subject = :new AND there.namespace = facts.namespace AND there.kind = facts.kind"
+    " AND there.key = facts.key)"
+)
+
+
+def now_ms() -> int:
+    """UTC milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A fact before it has a row. `key` is None for a free text."""
+
+    value: str
+    key: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """Which of the two kinds of fact it is."""
+        return "text" if self.key is None else "keyed"
+
+    @property
+    def row_key(self) -> str:
+        """What makes it unique for its subject."""
+        return identity(self.value) if self.key is None else normalise(self.key)
+
+
+class Facts:
+    """The facts of one namespace. Methods that take a transaction write inside it; the others open their own."""
+
+    def __init__(self, database: Database, *, namespace: str, max_facts: int, clock: Callable[[], int]) -> None:
+        self._database = database
+        self._namespace = namespace
+        self._max_facts = max_facts
+        self._clock = clock
+        self._last = 0
+
+    async def get_facts(self, subject: str) -> list[Fact]:
+        """Live facts, oldest first. Those whose life is over are removed, not only left out."""
+        rows = await self._database.all(_HELD, self._of(subject))
+        now = self._clock()
+        live = [fact_of(row) for row in rows if row["expires_at"] is None or row["expires_at"] > now]
+        if len(live) < len(rows):
+            async with self._database.transaction() as tx:
+                await self.expire(tx)
+        return live
+
+    async def save_fact(self, fact: Fact) -> bool:
+        """Keep a fact as it is given, in a transaction of its own; True where it is new."""
+        draft = Draft(fact.value, fact.key if fact.kind == "keyed" else None)
+        life = None if fact.expires_at is None else fact.expires_at - self._clock()
+        async with self._database.transaction() as tx:
+            new, _, _ = await self.state(tx, fact.subject, [draft], life_ms=life, source=fact.source, evidence="api")
+        return bool(new)
+
+    async def state(
+        self,
+        tx: Transaction,
+        subject: str,
+        drafts: Sequence[Draft],
+        *,
+        life_ms: int | None,
+        source: str,
+        evidence: str,
+        most_new: int | None = None,
+    ) -> tuple[list[Draft], list[Draft], list[Fact]]:
+        """Say facts of a subject: `(new, renewed, evicted)`. No more than `most_new` are added; what the cap does not hold is not new."""
+        new: dict[str, Draft] = {}
+        renewed: list[Draft] = []
+        for draft in drafts:
+            if most_new is not None and len(new) >= most_new and not await self._is_held(tx, subject, draft):
+                continue
+            now = self._tick()
+            row = await tx.one(
+                _STATE,
+                self._of(subject)
+                | {
+                    "kind": draft.kind,
+                    "key": draft.row_key,
+                    "id": uuid.uuid4().hex,
+                    "value": one_line(draft.value),
+                    "source": source,
+                    "evidence": evidence,
+                    "now": now,
+                    "expires_at": None if life_ms is None else now + life_ms,
+                },
+            )
+            if row is not None and row["stated"] == 1:
+                new[row["id"]] = draft
+            else:
+                renewed.append(draft)
+        evicted = await self._trim(tx, subject) if new else []
+        gone = {fact.id for fact in evicted}
+        return [draft for id, draft in new.items() if id not in gone], renewed, [fact for fact in evicted if fact.id not in new]
+
+    async def _is_held(self, tx: Transaction, subject: str, draft: Draft) -> bool:
+        sql = f"SELECT id FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
+        return await tx.one(sql, self._of(subject) | {"kind": draft.kind, "key": draft.row_key}) is not None
+
+    async def _trim(self, tx: Transaction, subject: str) -> list[Fact]:
+        now = self._clock()
+        rows = await tx.all(_TRIM, self._of(subject) | {"now": now, "most": self._max_facts})
+        return [fact_of(row) for row in rows if row["expires_at"] is None or row["expires_at"] > now]
+
+    async def held(self, tx: Transaction, subject: str) -> list[Fact]:
+        """All rows of a subject, read inside a transaction."""
+        return [fact_of(row) for row in await tx.all(_HELD, self._of(subject))]
+
+    async def drop(self, tx: Transaction, subject: str, fact_id: str) -> int:
+        """Remove one fact by its id."""
+        return await tx.run(_FORGET_ONE, self._of(subject) | {"id": fact_id})
+
+    async def drop_keyed(self, tx: Transaction, subject: str, key: str) -> int:
+        """Remove the value of a key."""
+        return await tx.run(_FORGET_KEY, self._of(subject) | {"kind": "keyed", "key": normalise(key)})
+
+    async def drop_all(self, tx: Transaction, subject: str) -> int:
+        """Remove all facts of a subject; how many there were."""
+        return await tx.run(_FORGET_ALL, self._of(subject))
+
+    async def expire(self, tx: Transaction) -> int:
+        """Remove every fact whose life is over, of whomever."""
+        return await tx.run(_EXPIRE, {"now": self._clock()})
+
+    def _of(self, subject: str) -> dict[str, Any]:
+        return {"subject": subject, "namespace": self._namespace}
+
+    def _tick(self) -> int:
+        """Now, in milliseconds, and later than the last one: facts stated in one millisecond still have an order."""
+        self._last = max(self._clock(), self._last + 1)
+        return self._last
+
+
+def fact_of(row: Row) -> Fact:
+    """The value of a row."""
+    return Fact(
+        id=row["id"],
+        subject=row["subject"],
+        kind=row["kind"],
+        key=row["key"],
+        value=row["value"],
+        source=row["source"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        expires_at=row["expires_at"],
+    )
+
+
+# ---------------------------------------------------------------------------------------------- what the process asks of the table
+
+
+async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
+    """A person's facts of every namespace, as plain JSON values."""
+    return [dict(row) for row in await reader.all(_EXPORT, {"subject": user_id})]
+
+
+async def erase(tx: Transaction, user_id: str) -> int:
+    """Remove a person's facts of every namespace; how many there were."""
+    return await tx.run(_ERASE, {"subject": user_id})
+
+
+async def move(tx: Transaction, old: str, new: str) -> None:
+    """Give a room's facts to the id that its chat has now; what that one knows already stays as it is."""
+    await tx.run(_MOVE, {"old": old, "new": new})
+    await erase(tx, old)
+
+
+async def count(reader: Reader) -> int:
+    """How many facts there are, of all."""
+    row = await reader.one(_COUNT)
+    return int(row["n"]) if row else 0
