@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help venv run test format bench lock
+.PHONY: help venv run test format messages bench lock
 .DEFAULT_GOAL := help
 
 help: ## show these targets
@@ -37,6 +37,9 @@ test: $(VENV)/.development ## set up and run everything that guards the code
 format: $(VENV)/.development ## let ruff format and mend what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+messages: $(VENV)/.runtime ## find every text in the code and bring the catalogs up to date
+	$(BIN)/python locales/update.py
 
 bench: $(VENV)/.development ## measure, and print the figures
 	$(BIN)/python -m bench.turn
