@@ -10,7 +10,7 @@ def _(message: str) -> str:
 
 def register(registry: Registry) -> None:
     """Add /stats."""
-    registry.command("stats", help=_("how much I hold and do, in numbers"), who="admins")(stats)
+    registry.command("stats", help=_("How much I hold and do, in numbers"), who="admins")(stats)
 
 
 async def stats(ctx: Context) -> None:
@@ -19,4 +19,4 @@ async def stats(ctx: Context) -> None:
 
     counts = await ctx.bot.statistics()
     lines = [f"- {ctx._(name)}: {format_decimal(count, locale=ctx.lang)}" for name, count in counts.items()]
-    await ctx.reply("\n".join([ctx._("In numbers:"), "", *(lines or [ctx._("nothing yet")])]))
+    await ctx.reply("\n".join([ctx._("In numbers:"), "", *(lines or [ctx._("Nothing yet.")])]))

@@ -10,10 +10,10 @@ def _(message: str) -> str:
 
 def register(registry: Registry) -> None:
     """Add /start, /help, /language and /reset."""
-    registry.command("start", help=_("says hello and what I do"))(start)
-    registry.command("help", help=_("what I do, what I keep and every command"))(show_help)
-    registry.command("language", help=_("shows or sets the language I speak to you"), usage=_("[es|en]"))(language)
-    registry.command("reset", help=_("forgets this conversation; what I know about you stays"), who="moderators")(reset)
+    registry.command("start", help=_("What I am and what I do"))(start)
+    registry.command("help", help=_("What I do, what I keep, and every command"))(show_help)
+    registry.command("language", help=_("Show or set the language I speak with you"), usage=_("[es|en]"))(language)
+    registry.command("reset", help=_("Forget this conversation; what I know about you stays"), who="moderators")(reset)
 
 
 async def start(ctx: Context) -> None:
@@ -89,8 +89,9 @@ def may_use(ctx: Context, command: Command) -> bool:
 
 def line_of(ctx: Context, command: Command) -> str:
     """A command as the help shows it."""
-    usage = f" {ctx._(command.usage)}" if command.usage else ""
-    return f"- /{command.name}{usage}: {ctx._(command.help)}" if command.help else f"- /{command.name}{usage}"
+    usage = ctx._(command.usage) if command.usage else ""
+    written = usage if usage.startswith("/") else f"/{command.name} {usage}".rstrip()
+    return f"- {written}: {ctx._(command.help)}" if command.help else f"- {written}"
 
 
 def name_of(code: str) -> str:
