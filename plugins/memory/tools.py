@@ -8,8 +8,15 @@ from typing import Any, Literal
 
 from bot import Context, Recall, Registry
 
+from . import evidence
+
 NOT_A_SUBJECT = 'error: subject must be "user" (the person who writes) or "chat" (this chat)'
 NO_WORDS = "error: the person wrote nothing in this turn, so nothing may be remembered or forgotten"
+NOT_SAID = (
+    "error: not kept: the person did not say this in this message. Only their own words count, not documents or quoted text;"
+    " use their words, in their language"
+)
+NOT_ASKED = "error: nothing was forgotten: the person did not ask for it in this message, and only their own words count"
 NOT_IN_A_GROUP = "error: facts about a person are not told in a group; say that they can ask in a private chat with /memory"
 NOBODY = "error: it is not known who writes"
 NO_MEMORY = "error: there is no memory here"
@@ -28,8 +35,10 @@ async def remember(ctx: Context, subject: Literal["user", "chat"], key: str, val
     memory, whose, problem = _place(ctx, subject)
     if memory is None:
         return problem
-    if not _own_words(ctx):
+    if not _own_words(ctx).strip():
         return NO_WORDS
+    if not evidence.bears_out(_own_words(ctx), key, value):
+        return NOT_SAID
     if reason := memory.why_not_keyed(key, value):
         return f"error: not kept ({reason})"
     await memory.remember_keyed(whose, key, value, source="auto", marks=ctx.marks)
@@ -53,8 +62,11 @@ async def forget(ctx: Context, subject: Literal["user", "chat"], key: str) -> st
     memory, whose, problem = _place(ctx, subject)
     if memory is None:
         return problem
-    if not _own_words(ctx):
+    if not _own_words(ctx).strip():
         return NO_WORDS
+    held = await memory.recall_keyed(whose, key)
+    if not evidence.asks_to_forget(_own_words(ctx), key, held[0].value if held else ""):
+        return NOT_ASKED
     there = await memory.forget_keyed(whose, key, marks=ctx.marks)
     if ctx.is_group and _is_personal(ctx, subject):
         return "done"
@@ -76,6 +88,5 @@ def _is_personal(ctx: Context, subject: str) -> bool:
     return subject == "user" or not ctx.is_group
 
 
-def _own_words(ctx: Context) -> bool:
-    evidence = ctx.text if ctx.update.evidence is None else ctx.update.evidence
-    return bool(evidence.strip())
+def _own_words(ctx: Context) -> str:
+    return ctx.text if ctx.update.evidence is None else ctx.update.evidence

@@ -1,0 +1,63 @@
+"""Whether a person's own words bear out what the model wants to write or to forget. Pure.
+
+A document or a quoted message can talk a model into calling a tool; it cannot put words into the person's mouth.
+"""
+
+from bot import said
+
+_FUNCTION_WORDS = (
+    "de la el los las un una unos unas y o e a al del en con por para que se su sus mi mis tu tus es son no si lo le les me te"
+    " the a an and or of to in on at for with by that is are was be it its my your his her their i you he she they we not yes as"
+)
+_SMALL = frozenset(_FUNCTION_WORDS.split())  # what stands in any sentence bears out nothing
+_YES_OR_NO = frozenset({"si", "no", "yes", "true", "false", "verdadero", "falso"})
+_FORGETTING = (
+    *("olvid", "forget", "borra", "elimin", "delete", "remove", "erase", "quita", "suprim"),
+    *(
+        "ya no",
+        "no longer",
+        "not anymore",
+        "nunca mas",
+        "never again",
+        "not true",
+        "no es verdad",
+        "no es cierto",
+        "don t remember",
+        "no recuerdes",
+    ),
+)
+ENOUGH = 0.5  # of the words of a value
+
+
+def bears_out(words: str, key: str, value: str) -> bool:
+    """Whether a person who said `words` said this: the value (or the key of a yes or no) is in them, accents and endings aside."""
+    claim = key if said(value) in _YES_OR_NO else value
+    return share(claim, words) >= ENOUGH
+
+
+def asks_to_forget(words: str, key: str, value: str) -> bool:
+    """Whether `words` ask to forget something, or speak of the key or of the value that it has."""
+    folded = f" {said(words)} "
+    return any(f" {verb}" in folded for verb in _FORGETTING) or share(key, words) > 0 or (bool(value) and share(value, words) > 0)
+
+
+def share(claim: str, words: str) -> float:
+    """How much of a claim is in the words: 1 for all of it (or where it stands there as it is), 0 for nothing."""
+    folded, whole = said(claim), said(words)
+    if not folded:  # a symbol, as "♥"
+        return float(bool(claim.strip()) and claim.strip() in words)
+    if f" {folded} " in f" {whole} ":
+        return 1.0
+    tokens = [token for token in folded.split() if token not in _SMALL] or folded.split()
+    there = set(whole.split())
+    return sum(any(_akin(token, other) for other in there) for token in tokens) / len(tokens)
+
+
+def _akin(one: str, other: str) -> bool:
+    """The same word, or forms of one: four letters in common at the start, and most of the shorter of them. Unspaced scripts: inside it."""
+    if one == other:
+        return True
+    if not one.isascii() and len(one) > 1 and one in other:
+        return True
+    least = max(4, -(-min(len(one), len(other)) * 2 // 3))
+    return one[:least] == other[:least] and min(len(one), len(other)) >= least and not one.isdigit()
