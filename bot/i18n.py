@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
 from pathlib import Path
@@ -72,15 +73,25 @@ class Catalogs:
 
 def _translations(path: Path) -> GNUTranslations:
     """The catalog in a file. It goes through the compiled form in memory, so that there is no build step to forget."""
+    try:
+        written = path.stat()
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    return GNUTranslations(BytesIO(_compiled(path, (written.st_mtime_ns, written.st_size))))
+
+
+@lru_cache(maxsize=64)
+def _compiled(path: Path, written: tuple[int, int]) -> bytes:
+    """The compiled form, made once for each state of the file: a process may open many bots, in its tests say."""
     from babel.messages.mofile import write_mo  # with its reader 10 ms, and nothing but a start needs them
 
-    catalog = parse(path)
     compiled = BytesIO()
     try:
-        write_mo(compiled, catalog)
-        return GNUTranslations(BytesIO(compiled.getvalue()))
+        write_mo(compiled, parse(path))
+        GNUTranslations(BytesIO(compiled.getvalue()))
     except (ValueError, LookupError, OSError) as error:  # an impossible plural rule or charset in the header
         raise ConfigurationError(f"{path}:1: the header cannot work: {error}") from error
+    return compiled.getvalue()
 
 
 def parse(path: Path) -> "Catalog":

@@ -106,6 +106,25 @@ class TestCatalogs:
         with pytest.raises(ConfigurationError, match=r"BOT_DEFAULT_LANGUAGE='fr' .*: es"):
             Catalogs.load([tmp_path], default="fr")
 
+    def test_a_catalog_that_changed_is_read_again(self, tmp_path: Path) -> None:
+        """What was read before is used only while the file is as it was."""
+        path = write(tmp_path, "es", pair("Hello", "Hola"))
+        before = Catalogs.load([tmp_path])
+        path.write_text(HEADER + pair("Hello", "Buenas"), encoding="utf-8")
+
+        assert Catalogs.load([tmp_path]).gettext("es")("Hello") == "Buenas"
+        assert before.gettext("es")("Hello") == "Hola"
+
+    def test_two_sets_of_catalogs_share_nothing(self, tmp_path: Path) -> None:
+        """One bot's plugin rewords nothing for another bot in the same process."""
+        write(tmp_path / "bot", "es", pair("Hello", "Hola"))
+        write(tmp_path / "plugin", "es", pair("Hello", "Buenas"))
+        with_plugin = Catalogs.load([tmp_path / "bot", tmp_path / "plugin"])
+        swapped = Catalogs.load([tmp_path / "plugin", tmp_path / "bot"])
+        alone = Catalogs.load([tmp_path / "bot"])
+
+        assert [c.gettext("es")("Hello") for c in (with_plugin, swapped, alone)] == ["Buenas", "Hola", "Hola"]
+
     def test_the_bots_own_catalogs_load_quickly(self) -> None:
         """Reading and checking them is a small part of a start: 40 ms is aimed at, and ten times that is a fault."""
         started = time.perf_counter()
