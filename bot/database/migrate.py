@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.errors import ConfigurationError, SchemaTooNew
-from bot.ports import Database
+from bot.errors import ConfigurationError, SchemaTooNew, StorageError
+from bot.ports import Database, Transaction
 from bot.registry import Migrations
 
 CORE = Migrations("bot", Path(__file__).parent / "migrations")
@@ -38,14 +38,21 @@ async def migrate(database: Database, sets: Sequence[Migrations], *, name: str) 
                     " update the bot, or set BOT_DATABASE_URL to another database"
                 )
             for version in sorted(v for v in files if v > at):
-                for statement in statements(files[version].read_text(encoding="utf-8")):
-                    await tx.run(statement)
+                await _apply(tx, owner, files[version])
             if at < newest:
                 await tx.run(
                     "INSERT INTO schema_versions (owner, version) VALUES (:owner, :version)"
                     " ON CONFLICT (owner) DO UPDATE SET version = excluded.version",
                     {"owner": owner, "version": newest},
                 )
+
+
+async def _apply(tx: Transaction, owner: str, path: Path) -> None:
+    try:
+        for statement in statements(path.read_text(encoding="utf-8")):
+            await tx.run(statement)
+    except (StorageError, OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"the migration {path.name!r} of {owner!r} cannot run, and nothing was changed: {error}") from error
 
 
 def versions_of(one: Migrations) -> dict[int, Path]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import aiosqlite
 
@@ -18,8 +18,9 @@ T = TypeVar("T")
 
 BUSY_MS = 10_000
 READERS = 2
-WAL_TRIES, SCRUB_TRIES, TRY_SECONDS = 40, 20, 0.05
+WAL_TRIES, SCRUB_TRIES, TRY_SECONDS = 40, 10, 0.05
 NO_PARAMS: Mapping[str, Any] = {}
+BEGIN = "BEGIN IMMEDIATE; "
 
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_MS}",
@@ -45,9 +46,25 @@ async def open_sqlite(path: Path | None, *, agent_id: str) -> AsyncIterator[Data
         yield SQLite(writer, readers, where=where, agent_id=agent_id)
 
 
+class _Connection(sqlite3.Connection):
+    """Begins a transaction in the same trip to the connection's thread as its first statement: a trip costs more than most statements."""
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        return super().execute(self._begun(sql), *parameters)
+
+    def executemany(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        return super().executemany(self._begun(sql), *parameters)
+
+    def _begun(self, sql: str) -> str:
+        if not sql.startswith(BEGIN):
+            return sql
+        super().execute("BEGIN IMMEDIATE")
+        return sql.removeprefix(BEGIN)
+
+
 @asynccontextmanager
 async def _connect(where: str) -> AsyncIterator[aiosqlite.Connection]:
-    async with aiosqlite.connect(where, isolation_level=None, cached_statements=256) as connection:
+    async with aiosqlite.connect(where, isolation_level=None, cached_statements=256, factory=_Connection) as connection:
         connection.row_factory = sqlite3.Row
         for pragma in _PRAGMAS:
             await connection.execute_fetchall(pragma)
@@ -84,20 +101,44 @@ class _Statements:
         rows = await self.all(sql, params)
         return rows[0] if rows else None
 
+    def _filled(self, params: Params) -> dict[str, Any]:
+        return {"agent_id": self.agent_id, **{name: clean(value) for name, value in params.items()}}
+
+
+class _Transaction(_Statements):
+    """What `transaction()` gives. It begins with its first statement; after one that failed it takes no more, as on PostgreSQL."""
+
+    state: Literal["new", "open", "failed", "over"] = "new"
+
+    async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
+        with self._statement(sql) as prepared:
+            return await super().all(prepared, params)
+
     async def run(self, sql: str, params: Params = NO_PARAMS) -> int:
         # the writer's own count, read on both sides, saves a second trip to the connection's thread
         before = self._connection.total_changes
-        with _storage_errors(self._where):
-            await self._connection.execute_fetchall(sql, self._filled(params))
+        await self.all(sql, params)
         return self._connection.total_changes - before
 
     async def many(self, sql: str, rows: Sequence[Params]) -> None:
-        with _storage_errors(self._where):
-            cursor = await self._connection.executemany(sql, [self._filled(row) for row in rows])
+        with self._statement(sql) as prepared, _storage_errors(self._where):
+            cursor = await self._connection.executemany(prepared, [self._filled(row) for row in rows])
             await cursor.close()
 
-    def _filled(self, params: Params) -> dict[str, Any]:
-        return {"agent_id": self.agent_id, **{name: clean(value) for name, value in params.items()}}
+    @contextmanager
+    def _statement(self, sql: str) -> Iterator[str]:
+        if self.state == "over":
+            raise RuntimeError("this transaction is over: its statements belong inside its `async with`")
+        if self.state == "failed":
+            raise StorageError(
+                f"the database {self._where!r}: an earlier statement of this transaction failed, so nothing of it is written"
+            )
+        prepared, self.state = (BEGIN + sql if self.state == "new" else sql), "open"
+        try:
+            yield prepared
+        except BaseException:
+            self.state = "failed"
+            raise
 
 
 class SQLite:
@@ -106,18 +147,20 @@ class SQLite:
     def __init__(self, writer: aiosqlite.Connection, readers: Sequence[aiosqlite.Connection], *, where: str, agent_id: str) -> None:
         self._writer = writer
         self._where = where
-        self._transaction = _Statements(writer, where, agent_id)
-        self._readers = itertools.cycle([_Statements(reader, where, agent_id) for reader in readers])
         self._alone = readers[0] is writer
+        self._statements = _Statements(writer, where, agent_id)
+        self._readers = itertools.cycle([_Statements(reader, where, agent_id) for reader in readers])
         self._lock = asyncio.Lock()
-        self._inside: ContextVar[bool] = ContextVar("inside", default=False)
+        self._holder: asyncio.Task[Any] | None = None
+        self._open: _Transaction | None = None
+        self._inside: ContextVar[_Transaction | None] = ContextVar("inside", default=None)
         self.agent_id = agent_id
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         """The rows of one SELECT, as dictionaries."""
-        if self._alone and not self._inside.get():
+        if self._alone and not (self._open and self._inside.get() is self._open):
             async with self._lock:
-                return await self._transaction.all(sql, params)
+                return await self._statements.all(sql, params)
         return await next(self._readers).all(sql, params)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
@@ -125,51 +168,93 @@ class SQLite:
         rows = await self.all(sql, params)
         return rows[0] if rows else None
 
+    async def write(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
+        """One statement that is a transaction of its own, in one trip to the thread; the rows that it returns."""
+        async with self._writing():
+            try:
+                return await self._statements.all(sql, params)
+            except BaseException:
+                await self._rolled_back()
+                raise
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """One writer at a time; an exception or a cancellation rolls back."""
-        async with self._lock:
-            token = self._inside.set(True)
+        """One writer at a time; an exception or a cancellation rolls back. It begins with its first statement.
+
+        A cancellation that comes while it commits is raised when it has: then what was written stays.
+        """
+        async with self._writing():
+            tx = self._open = _Transaction(self._writer, self._where, self.agent_id)
+            self._inside.set(tx)  # never reset: it counts while this transaction is the open one
             try:
-                await self._settled("BEGIN IMMEDIATE")
-                try:
-                    yield self._transaction
-                except BaseException:
-                    await self._settled("ROLLBACK")
-                    raise
-                await self._commit()
+                yield tx
+                await self._commit(tx)
+            except BaseException:
+                if tx.state != "new":
+                    await self._rolled_back()
+                raise
             finally:
-                self._inside.reset(token)
+                tx.state, self._open = "over", None
 
     async def scrub(self) -> bool:
-        """Write the log back into the file and cut it to nothing, so that no deleted content stays in it."""
+        """Leave nothing of deleted content in the file or its log: False where another connection holds that up.
+
+        `secure_delete` overwrites a row where it is, but not the copies that SQLite left behind as it moved rows between pages: the file is
+        written anew, and then the log is written into it and cut to nothing.
+        """
         if self._alone:
             return True
-        async with self._lock:
-            for _ in range(SCRUB_TRIES):
-                row = await self._transaction.one("PRAGMA wal_checkpoint(TRUNCATE)")
-                if row is not None and row["busy"] == 0:
-                    return True
+        for attempt in range(SCRUB_TRIES):
+            if attempt:
                 await asyncio.sleep(TRY_SECONDS)
+            async with self._writing():
+                if await self._scrubbed():
+                    return True
         return False
 
-    async def _commit(self) -> None:
+    async def _scrubbed(self) -> bool:
+        """One try, which waits for nobody: while the thread waits, every other write does."""
         try:
-            await self._settled("COMMIT")
-        except BaseException:
-            if self._writer.in_transaction:
-                await self._settled("ROLLBACK")
+            with _storage_errors(self._where):
+                await self._writer.execute_fetchall("PRAGMA busy_timeout = 0")
+                if not await self._log_is_cut():
+                    return False
+                await self._writer.execute_fetchall("VACUUM")
+                return await self._log_is_cut()
+        except StorageError as error:
+            if isinstance(error.__cause__, sqlite3.OperationalError) and "locked" in str(error):
+                return False
             raise
+        finally:
+            await _to_its_end(self._writer.execute_fetchall(f"PRAGMA busy_timeout = {BUSY_MS}"))
 
-    async def _settled(self, statement: str) -> None:
-        """Run one of BEGIN, COMMIT and ROLLBACK to its end, whatever is cancelled: the connection's thread does not stop half-way."""
-        with _storage_errors(self._where):
+    async def _log_is_cut(self) -> bool:
+        rows = list(await self._writer.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)"))
+        return bool(rows) and rows[0]["busy"] == 0
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        task = asyncio.current_task()
+        if self._holder is not None and self._holder is task:
+            raise RuntimeError("a write inside a transaction of the same task would wait for itself: use the transaction")
+        async with self._lock:
+            self._holder = task
             try:
-                await _to_its_end(self._writer.execute_fetchall(statement))
-            except asyncio.CancelledError:
-                if statement == "BEGIN IMMEDIATE" and self._writer.in_transaction:
-                    await _to_its_end(self._writer.execute_fetchall("ROLLBACK"))
-                raise
+                yield
+            finally:
+                self._holder = None
+
+    async def _commit(self, tx: _Transaction) -> None:
+        if tx.state == "failed":
+            raise StorageError(f"the database {self._where!r}: a statement of this transaction failed, so nothing of it is written")
+        if tx.state == "open":
+            with _storage_errors(self._where):
+                await self._writer.commit()
+
+    async def _rolled_back(self) -> None:
+        """Undo what is open, whatever is cancelled; the thread first ends what it is at, so that nothing of it comes later."""
+        with _storage_errors(self._where):
+            await _to_its_end(self._writer.rollback())
 
 
 async def _to_its_end(work: Awaitable[T]) -> T:
@@ -191,12 +276,13 @@ async def _to_its_end(work: Awaitable[T]) -> T:
 def _storage_errors(where: str) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, OverflowError) as error:
         hint = {
             "unable to open database file": "check that its folder exists and may be written",
             "attempt to write a readonly database": "check that the file and its folder may be written",
             "database or disk is full": "make room on the disk",
             "file is not a database": "it is something else; name another file",
+            "database is locked": "another process is writing to it; try again when that is done",
         }.get(str(error), "")
         raise StorageError(f"the database {where!r}: {error}" + (f": {hint}" if hint else "")) from error
 

@@ -56,6 +56,10 @@ class OwnDatabase:
         async with (await self._open()).transaction() as tx:
             yield tx
 
+    async def write(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        """One statement that is a transaction of its own."""
+        return await (await self._open()).write(sql, params or {})
+
     async def scrub(self) -> bool:
         """Overwrite what was deleted wherever the engine still holds it."""
         return await (await self._open()).scrub()
