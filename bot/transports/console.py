@@ -49,7 +49,7 @@ class Console:
     def __init__(
         self,
         *,
-        accept: Callable[[Update], Awaitable[None]],
+        accept: Callable[[Update], Awaitable[object]],
         settle: Callable[[], Awaitable[None]],
         gettext: Gettext,
         data_dir: Path,

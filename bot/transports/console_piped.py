@@ -13,6 +13,7 @@ from bot.transports.console_text import LONGEST_LINE, Splitter, clean
 
 CHUNK = 65_536
 SECONDS_BETWEEN_PROGRESS = 1.0
+END = "\n"  # no line holds it
 
 
 class Piped:
@@ -24,7 +25,7 @@ class Piped:
 
     def __init__(self, *, stdin: TextIO | None, stdout: TextIO, stderr: TextIO, gettext: Gettext) -> None:
         self._ = gettext
-        self._lines = _lines(stdin.fileno()) if stdin else _nothing()
+        self._lines = _lines(stdin) if stdin else _nothing()
         self._out = stdout
         self._err = stderr
         self._gone = False
@@ -33,9 +34,7 @@ class Piped:
 
     async def ask(self) -> str | None:
         """The next line that is not blank; None at the end of input, or when nobody reads the answers any more."""
-        async for line in self._lines:
-            if self._gone:
-                break
+        while not self._gone and (line := await anext(self._lines, END)) is not END:
             if line is None:
                 self.say(self._("That line is too long: {limit} bytes is the most I take.").format(limit=LONGEST_LINE))
             elif line.strip():
@@ -47,7 +46,7 @@ class Piped:
     async def attend(self, settle: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> bool:
         """Wait until the answer is there. True: the chat goes on."""
         await settle()
-        return not self._gone
+        return True
 
     def say(self, text: str, *, verbatim: bool = False) -> None:
         """Write one answer."""
@@ -106,10 +105,10 @@ async def _nothing() -> AsyncIterator[str | None]:
         yield line
 
 
-async def _lines(fd: int) -> AsyncIterator[str | None]:
+async def _lines(stdin: TextIO) -> AsyncIterator[str | None]:
     """Lines of a pipe, a file or a terminal. No thread: one that waits in a read would keep the process from ending."""
     splitter = Splitter()
-    while chunk := await _read(fd):
+    while chunk := await _read(stdin.fileno()):
         for line in splitter.feed(chunk):
             yield line
     for line in splitter.end():
