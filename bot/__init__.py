@@ -52,12 +52,15 @@ from bot.values import (
     ExtractOptions,
     Fact,
     Job,
+    Learned,
     LLMMessage,
     MemoryOptions,
+    MemoryState,
     Message,
     Passage,
     Prompt,
     RagOptions,
+    Replaced,
     Reply,
     ToolCall,
     ToolSpec,
@@ -70,8 +73,16 @@ from bot.values import (
 
 if TYPE_CHECKING:
     from bot.database import open_database
+    from bot.i18n import Catalogs, detect
 
-_LAZY = {"open_database": "bot.database"}
+    create_memory: Any
+
+_LAZY = {
+    "Catalogs": "bot.i18n",
+    "create_memory": "plugins.memory",  # by name, as all plugins are loaded: the bot knows none of them
+    "detect": "bot.i18n",
+    "open_database": "bot.database",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -86,6 +97,7 @@ __all__ = [
     "Attachment",
     "BadRequest",
     "BotError",
+    "Catalogs",
     "Command",
     "Completion",
     "ConfigurationError",
@@ -106,9 +118,11 @@ __all__ = [
     "Job",
     "Jobs",
     "LLMMessage",
+    "Learned",
     "Library",
     "Marks",
     "MemoryOptions",
+    "MemoryState",
     "Message",
     "MessageStore",
     "Migrations",
@@ -129,6 +143,7 @@ __all__ = [
     "Reader",
     "Recall",
     "Registry",
+    "Replaced",
     "Reply",
     "ReplyStream",
     "Retriever",
@@ -146,6 +161,8 @@ __all__ = [
     "Usage",
     "User",
     "chat_key_of",
+    "create_memory",
+    "detect",
     "memory_options",
     "open_database",
     "rag_options",

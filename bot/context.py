@@ -102,6 +102,11 @@ class Context:
         return self.update.text
 
     @property
+    def evidence(self) -> str:
+        """What counts as the person's own words in this message."""
+        return self.update.text if self.update.evidence is None else self.update.evidence
+
+    @property
     def is_group(self) -> bool:
         """Whether others read the answer too."""
         return self.update.is_group

@@ -129,9 +129,11 @@ class ModelMisconfigured(ModelError):
 
 
 class ContextTooLong(ModelError):
-    """The prompt is longer than the model takes, also after it was trimmed."""
+    """The prompt is longer than the model takes, also after it was trimmed; `limit` and `used` are in tokens, where the server tells."""
 
     code = "CONTEXT_TOO_LONG"
+    limit: int | None = None
+    used: int | None = None
     message = _("That is too long for the language model. Please send something shorter, or use /reset.")
 
 

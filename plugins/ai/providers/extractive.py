@@ -1,0 +1,57 @@
+"""No model: the best sentences of the retrieved passages, each cited, or the honest word that there is none."""
+
+from collections.abc import AsyncIterator, Callable
+
+from bot import Completion, Prompt, ToolCall
+from plugins.ai.providers import sentences
+
+
+def _(message: str) -> str:
+    """Mark a message for the catalogs; it is translated when the reader's language is known."""
+    return message
+
+
+UNKNOWN = _("I do not know: I found no answer to that in my documents.")
+HELLO = _("Hello! Ask me something and I will look for it in my documents. /help lists what I can do.")
+WELCOME = _("You are welcome! If you have another question, I will look for it in my documents.")
+GOODBYE = _("Goodbye! I am here whenever you have a question.")
+FINE = _("Fine, thank you! Ask me something and I will look for it in my documents.")
+
+_PLEASANTRIES = {
+    HELLO: (
+        "hola|buenas|buenos dias|buenas tardes|buenas noches|buen dia|que tal|hey|hi|hello|hello there|good morning|good afternoon"
+        "|good evening"
+    ),
+    WELCOME: (
+        "gracias|muchas gracias|mil gracias|vale gracias|ok gracias|genial gracias|perfecto gracias|thanks|thank you|thanks a lot"
+        "|thank you very much|many thanks|ok thanks|great thanks"
+    ),
+    GOODBYE: "adios|chao|chau|hasta luego|hasta pronto|hasta manana|nos vemos|bye|goodbye|see you|see you later",
+    FINE: "como estas|hola como estas|hola que tal|que tal estas|how are you|hi how are you|hello how are you",
+}
+SAID = {phrase: message for message, phrases in _PLEASANTRIES.items() for phrase in phrases.split("|")}
+
+
+class ExtractiveProvider:
+    """Answers from `prompt.passages` alone; `translate(lang, message)` gives the few words that are its own."""
+
+    name = "extractive"
+    model = "extractive"
+
+    def __init__(self, translate: Callable[[str, str], str]) -> None:
+        self._translate = translate
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """The whole answer."""
+        return Completion(self._answer(prompt))
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[str | ToolCall]:
+        """The answer, a line at a time."""
+        for line in self._answer(prompt).splitlines(keepends=True):
+            yield line
+
+    def _answer(self, prompt: Prompt) -> str:
+        if pleasantry := SAID.get(sentences.plain(prompt.question)):
+            return self._translate(prompt.language, pleasantry)
+        found = sentences.answer(prompt.question, prompt.passages, prompt.language)
+        return found or self._translate(prompt.language, UNKNOWN)

@@ -1,0 +1,130 @@
+"""The `messages` table: what was said in each chat, and the replies by the turn that they answered."""
+
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot import Database, Message, Reader, Row, Transaction
+
+_COLUMNS = "id, chat_key, user_id, role, content, created_at"
+_HEAD = (
+    "SELECT (SELECT id FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT 1) AS last,"
+    " (SELECT reply FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key AND turn_id = :turn_id"
+    " AND role = 'assistant') AS reply"
+)
+_NEWEST = f"SELECT {_COLUMNS} FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT :limit"
+_ADD = (
+    "INSERT INTO messages (agent_id, id, chat_key, user_id, role, content, created_at, seq, turn_id, reply) VALUES (:agent_id, :id,"
+    " :chat_key, :user_id, :role, :content, :created_at, (SELECT COALESCE(MAX(seq), 0) + 1 FROM messages WHERE agent_id = :agent_id"
+    " AND chat_key = :chat_key), :turn_id, :reply) ON CONFLICT (agent_id, chat_key, turn_id, role) DO NOTHING"
+)
+_EMPTY = "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key"
+_OF_PERSON = "agent_id = :agent_id AND (user_id = :user_id OR chat_key = :user_id)"
+_CHATS = f"SELECT DISTINCT chat_key FROM messages WHERE {_OF_PERSON}"
+_EXPORT = f"SELECT {_COLUMNS} FROM messages WHERE {_OF_PERSON} ORDER BY created_at, seq"
+_ERASE = f"DELETE FROM messages WHERE {_OF_PERSON}"
+# The old rows come after those that the new chat may have already, in their own order.
+_MOVE = (
+    "UPDATE messages SET chat_key = :new, seq = seq + (SELECT COALESCE(MAX(there.seq), 0) FROM messages there"
+    " WHERE there.agent_id = :agent_id AND there.chat_key = :new) WHERE agent_id = :agent_id AND chat_key = :old"
+)
+_COUNT = "SELECT COUNT(*) AS n FROM messages WHERE agent_id = :agent_id"
+_COUNT_CHATS = "SELECT COUNT(DISTINCT chat_key) AS n FROM messages WHERE agent_id = :agent_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a chat stands: the id of its last message, and the stored reply of a turn that was answered before."""
+
+    last: str | None
+    reply: dict[str, Any] | None
+
+
+class Messages:
+    """The MessageStore over the database; the turn writes with `add`, inside its own transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def head(self, chat_key: str, turn_id: str | None) -> Head:
+        """The end of a chat, and the reply that `turn_id` has got, if any: one trip to the database."""
+        row = await self._database.one(_HEAD, {"chat_key": chat_key, "turn_id": turn_id or ""})
+        return Head(row["last"], json.loads(row["reply"]) if row["reply"] else None) if row else Head(None, None)
+
+    async def get_history(self, chat_key: str, limit: int) -> list[Message]:
+        """The newest `limit` messages of a chat, oldest first."""
+        rows = await self._database.all(_NEWEST, {"chat_key": chat_key, "limit": limit})
+        return [_message(row) for row in reversed(rows)]
+
+    async def append_message(self, chat_key: str, message: Message) -> None:
+        """Add one message that belongs to no turn."""
+        async with self._database.transaction() as tx:
+            await self.add(tx, chat_key, message)
+
+    async def add(
+        self, tx: Transaction, chat_key: str, message: Message, *, turn_id: str | None = None, reply: dict[str, Any] | None = None
+    ) -> str | None:
+        """Add one message inside a transaction; its id, or None where this turn has one of that role already."""
+        message_id = uuid.uuid4().hex
+        added = await tx.run(
+            _ADD,
+            {
+                "id": message_id,
+                "chat_key": chat_key,
+                "user_id": message.user_id,
+                "role": message.role,
+                "content": message.content,
+                "created_at": message.at,
+                "turn_id": turn_id,
+                "reply": None if reply is None else json.dumps(reply, ensure_ascii=False),
+            },
+        )
+        return message_id if added else None
+
+    async def empty(self, tx: Transaction, chat_key: str) -> int:
+        """Delete the messages of a chat; how many left."""
+        return await tx.run(_EMPTY, {"chat_key": chat_key})
+
+
+def _message(row: Row) -> Message:
+    return Message(row["role"], row["content"], int(row["created_at"]), row["user_id"])
+
+
+# ---------------------------------------------------------------------------------------------- personal data, chats that move, counts
+
+
+async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
+    """What a person said, and what they were answered, in every chat."""
+    rows = await reader.all(_EXPORT, {"user_id": user_id})
+    return [{"chat": row["chat_key"], "role": row["role"], "content": row["content"], "at": row["created_at"]} for row in rows]
+
+
+async def erase(tx: Transaction, user_id: str) -> int:
+    """Delete it; how many messages left."""
+    return await tx.run(_ERASE, {"user_id": user_id})
+
+
+async def chats(reader: Reader, user_id: str) -> Sequence[str]:
+    """The chats that hold words of a person."""
+    return [str(row["chat_key"]) for row in await reader.all(_CHATS, {"user_id": user_id})]
+
+
+async def move(tx: Transaction, old: str, new: str) -> None:
+    """A group's id has changed: its messages go along."""
+    await tx.run(_MOVE, {"old": old, "new": new})
+
+
+def counting(sql: str) -> Callable[[Reader], Any]:
+    """A number for `/stats`."""
+
+    async def count(reader: Reader) -> int:
+        row = await reader.one(sql)
+        return int(row["n"]) if row else 0
+
+    return count
+
+
+count_messages = counting(_COUNT)
+count_chats = counting(_COUNT_CHATS)
