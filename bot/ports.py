@@ -10,10 +10,13 @@ from bot.values import (
     Completion,
     Document,
     Fact,
+    Learned,
     MemoryOptions,
+    MemoryState,
     Message,
     Passage,
     Prompt,
+    Replaced,
     Reply,
     ToolCall,
 )
@@ -217,6 +220,11 @@ class Recall(Protocol):
         """Live facts, oldest first."""
         ...
 
+    async def relevant(self, subjects: Sequence[str], question: str) -> list[Fact]:
+        """The facts for a prompt, subject by subject: all where they fit into `options.prompt_tokens`, else the pinned and the most
+        relevant to the question. None of a person whose memory is paused."""
+        ...
+
     async def remember(
         self,
         subject: str,
@@ -226,6 +234,10 @@ class Recall(Protocol):
         source: str = "manual",
     ) -> list[str]:
         """The facts that were new. One that is too long or a secret is left out; `why_not` tells."""
+        ...
+
+    async def learn(self, subject: str, facts: str | Sequence[str], *, ttl: str | int | None = None, source: str = "manual") -> Learned:
+        """The same as `remember`, with all that became of the facts."""
         ...
 
     def why_not(self, fact: str) -> str | None:
@@ -248,12 +260,41 @@ class Recall(Protocol):
         """How many facts left. `fact` names one by its text."""
         ...
 
+    async def edit(self, subject: str, fact_id: str, text: str) -> bool:
+        """Change the text of a fact, whose source is the person from then on; False where there is none with this id."""
+        ...
+
+    async def pin(self, subject: str, fact_id: str, pinned: bool) -> bool:
+        """Let a fact go into every prompt, or no more; False where there is none with this id."""
+        ...
+
+    async def replaced(self, subject: str) -> list[Replaced]:
+        """The facts that were replaced and can still be brought back, the latest last."""
+        ...
+
+    async def undo(self, subject: str) -> tuple[list[str], list[str]]:
+        """Take back the last change that memory made by itself: `(facts that left, facts that are back)`."""
+        ...
+
+    async def state(self, subject: str) -> MemoryState:
+        """What the person chose."""
+        ...
+
+    async def choose(self, subject: str, *, paused: bool | None = None, quiet: bool | None = None) -> None:
+        """Change what the person chose; None leaves it. A pause also drops what waits to be looked at."""
+        ...
+
     async def extract(self, subject: str, user_text: str, assistant_text: str) -> list[str]:
         """One extraction by hand; the facts added. Raises ModelError."""
         ...
 
-    async def stage_extraction(self, tx: Transaction | None, subject: str, user_text: str, assistant_text: str) -> None:
-        """Queue an extraction inside the turn's own transaction (None: in one of its own); does nothing where extraction is off."""
+    async def stage_extraction(
+        self, tx: Transaction | None, subject: str, user_text: str, assistant_text: str, *, chat_key: str = ""
+    ) -> None:
+        """Queue an extraction inside the turn's own transaction (None: in one of its own); does nothing where extraction is off.
+
+        `chat_key` is the person's private chat, where they may be told what was learnt; empty for nowhere.
+        """
         ...
 
     async def idle(self) -> None:

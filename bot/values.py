@@ -62,11 +62,43 @@ class Fact:
     created_at: int
     updated_at: int
     expires_at: int | None = None
+    pinned: bool = False
 
     @property
     def text(self) -> str:
         """As a person and the prompt read it."""
         return f"{self.key}: {self.value}" if self.kind == "keyed" else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What became of facts that were stated: new, known already (and renewed), refused (with its code), and forgotten to make room.
+
+    `paused`: the person's memory is paused, so nothing was written.
+    """
+
+    added: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    evicted: tuple[str, ...] = ()
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A fact that another took the place of. It can be brought back until `until` (UTC milliseconds)."""
+
+    text: str
+    replaced_at: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """What a person chose about their memory: paused (nothing is read or written), quiet (no notices of what was learnt)."""
+
+    paused: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +288,11 @@ class ExtractOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOptions:
-    """Long-term memory; the defaults are those of the contract. Raises ValueError with the field, its value and what is allowed."""
+    """Long-term memory; the defaults are those of the contract. Raises ValueError with the field, its value and what is allowed.
+
+    `prompt_tokens` bounds the facts in a prompt: past it, the pinned and the most relevant go in. `resolve` lets extraction replace a fact
+    that what was said contradicts; `notices` says in private what was learnt.
+    """
 
     type: Literal["per-user"] = "per-user"
     max_facts: int = 50
@@ -266,12 +302,16 @@ class MemoryOptions:
     inject_in_groups: bool = False
     auto_extract: bool | ExtractOptions = False
     namespace: str = "ai.memory"
+    prompt_tokens: int = 600
+    resolve: bool = False
+    notices: bool = False
 
     def __post_init__(self) -> None:
         if self.type != "per-user":
             raise ValueError(f'type={self.type!r} is not allowed: "per-user" is the one kind there is')
         _positive("max_facts", self.max_facts)
         _positive("max_fact_length", self.max_fact_length)
+        _positive("prompt_tokens", self.prompt_tokens)
         if not self.namespace or not isinstance(self.namespace, str):
             raise ValueError(f"namespace={self.namespace!r} is not allowed: it must be a name")
         ttl_ms(self.ttl)

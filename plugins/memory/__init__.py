@@ -7,9 +7,10 @@ from typing import Any, cast
 
 from bot import Counters, Database, Job, MemoryOptions, Parts, Provider, Reader, Recall, Registry, StorageError, memory_options
 
-from . import queue, store, tools
+from . import changes, queue, store, tools
 from .alone import MIGRATIONS, NoFence, OwnDatabase, TaskJobs
-from .service import JOB, Memory
+from .extractor import JOB
+from .service import Memory
 
 TIDY_SECONDS = 600.0
 
@@ -25,9 +26,8 @@ def register(registry: Registry) -> None:
     registry.part(cast(type[Any], Recall), lambda parts: parts.find(Memory))
     registry.migrations(MIGRATIONS.owner, MIGRATIONS.directory)
     registry.personal_data("facts", tables=("facts",), export=store.export, erase=store.erase)
-    registry.personal_data(
-        "extraction", tables=("memory_subjects", "memory_queue", "memory_budget"), export=queue.export, erase=queue.erase
-    )
+    registry.personal_data("replaced_facts", tables=("memory_changes",), export=changes.export, erase=changes.erase)
+    registry.personal_data("memory", tables=("memory_subjects", "memory_queue", "memory_budget"), export=queue.export, erase=queue.erase)
     registry.job(JOB, _run)
     registry.on_chat_moved(store.move)
     registry.statistic(_("Facts"), _count)
@@ -111,6 +111,8 @@ def _of_settings(parts: Parts) -> MemoryOptions | None:
         ttl=settings.memory_ttl,
         auto_extract=settings.memory_auto_extract,
         inject_in_groups=settings.memory_inject_in_groups,
+        resolve=True,
+        notices=True,
     )
 
 

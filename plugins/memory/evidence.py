@@ -3,6 +3,8 @@
 A document or a quoted message can talk a model into calling a tool; it cannot put words into the person's mouth.
 """
 
+from collections.abc import Iterable
+
 from bot import said
 
 _FUNCTION_WORDS = (
@@ -27,6 +29,7 @@ _FORGETTING = (
     ),
 )
 ENOUGH = 0.5  # of the words of a value
+ECHO = 0.75
 
 
 def bears_out(words: str, key: str, value: str) -> bool:
@@ -39,6 +42,11 @@ def asks_to_forget(words: str, key: str, value: str) -> bool:
     """Whether `words` ask to forget something, or speak of the key or of the value that it has."""
     folded = f" {said(words)} "
     return any(f" {verb}" in folded for verb in _FORGETTING) or share(key, words) > 0 or (bool(value) and share(value, words) > 0)
+
+
+def is_echo(fact: str, words: str, held: Iterable[str]) -> bool:
+    """Whether a fact that a model "found" is one that it was shown and not what the person said."""
+    return share(fact, words) < ENOUGH and any(share(fact, other) >= ECHO for other in held)
 
 
 def share(claim: str, words: str) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot import Database, Reader, Transaction
+from bot import Database, MemoryState, Reader, Transaction
 
 DAY_MS = 86_400_000
 KEEP_MS = DAY_MS  # words that no extraction took within a day are dropped
@@ -17,12 +17,14 @@ _ENTER = (
     " ON CONFLICT (agent_id, subject) DO UPDATE SET writes = memory_subjects.writes + 1 RETURNING generation, paused"
 )
 _PASS = f"UPDATE memory_subjects SET writes = writes + 1 WHERE {_THIS} AND generation = :generation AND paused = 0 RETURNING generation"
+_STATE = f"SELECT paused, quiet FROM memory_subjects WHERE {_THIS}"
+_CHOOSE = f"UPDATE memory_subjects SET paused = :paused, quiet = :quiet WHERE {_THIS}"
 _RENEW = f"UPDATE memory_subjects SET generation = :generation WHERE {_THIS}"
 _ADD = (
-    "INSERT INTO memory_queue (agent_id, id, subject, generation, said, replied, created_at)"
-    " VALUES (:agent_id, :id, :subject, :generation, :said, :replied, :now)"
+    "INSERT INTO memory_queue (agent_id, id, subject, generation, said, replied, chat_key, created_at)"
+    " VALUES (:agent_id, :id, :subject, :generation, :said, :replied, :chat_key, :now)"
 )
-_WAITING = f"SELECT id, generation, said, replied, created_at FROM memory_queue WHERE {_THIS} ORDER BY created_at, id"
+_WAITING = f"SELECT id, generation, said, replied, chat_key, created_at FROM memory_queue WHERE {_THIS} ORDER BY created_at, id"
 _DROP = f"DELETE FROM memory_queue WHERE {_THIS} AND id = :id"
 _DROP_ALL = f"DELETE FROM memory_queue WHERE {_THIS}"
 _DROP_OLD = "DELETE FROM memory_queue WHERE agent_id = :agent_id AND created_at < :before"
@@ -44,6 +46,7 @@ class Words:
     said: str
     replied: str
     at: int
+    chat_key: str = ""
 
 
 class Queue:
@@ -68,17 +71,30 @@ class Queue:
         await tx.run(_RENEW, {"subject": subject, "generation": secrets.randbits(62)})
         await tx.run(_DROP_ALL, {"subject": subject})
 
-    async def add(self, tx: Transaction, subject: str, generation: int, said: str, replied: str) -> str:
+    async def state(self, reader: Reader, subject: str) -> MemoryState:
+        """What a person chose."""
+        row = await reader.one(_STATE, {"subject": subject})
+        return MemoryState(bool(row["paused"]), bool(row["quiet"])) if row else MemoryState()
+
+    async def choose(self, tx: Transaction, subject: str, chosen: MemoryState) -> None:
+        """Keep what a person chose. What waits is dropped by a pause, and what is under way will not pass."""
+        await self.enter(tx, subject)
+        await tx.run(_CHOOSE, {"subject": subject, "paused": int(chosen.paused), "quiet": int(chosen.quiet)})
+        if chosen.paused:
+            await self.renew(tx, subject)
+
+    async def add(self, tx: Transaction, subject: str, generation: int, *, said: str, replied: str, chat_key: str) -> str:
         """Let words wait; returns their id."""
         self._last = max(self._clock(), self._last + 1)
-        row = {"id": uuid.uuid4().hex, "subject": subject, "generation": generation, "said": said, "replied": replied, "now": self._last}
+        words = {"said": said, "replied": replied, "chat_key": chat_key, "now": self._last}
+        row = {"id": uuid.uuid4().hex, "subject": subject, "generation": generation, **words}
         await tx.run(_ADD, row)
         return str(row["id"])
 
     async def waiting(self, subject: str) -> list[Words]:
         """What waits for a subject, oldest first."""
         rows = await self._database.all(_WAITING, {"subject": subject})
-        return [Words(r["id"], int(r["generation"]), r["said"], r["replied"], int(r["created_at"])) for r in rows]
+        return [Words(r["id"], int(r["generation"]), r["said"], r["replied"], int(r["created_at"]), r["chat_key"]) for r in rows]
 
     async def drop(self, tx: Transaction, subject: str, words: Sequence[Words]) -> None:
         """These were looked at."""
@@ -98,10 +114,15 @@ class Queue:
 # ---------------------------------------------------------------------------------------------- what the process asks of the tables
 
 
-async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
-    """A person's words that still wait, as plain JSON values."""
+async def export(reader: Reader, user_id: str) -> dict[str, Any]:
+    """What a person chose, and their words that still wait, as plain JSON values."""
+    chosen = await reader.one(_STATE, {"subject": user_id})
     rows = await reader.all(_WAITING, {"subject": user_id})
-    return [{"said": row["said"], "replied": row["replied"], "created_at": row["created_at"]} for row in rows]
+    return {
+        "paused": bool(chosen and chosen["paused"]),
+        "quiet": bool(chosen and chosen["quiet"]),
+        "waiting": [{"said": row["said"], "replied": row["replied"], "created_at": row["created_at"]} for row in rows],
+    }
 
 
 async def erase(tx: Transaction, user_id: str) -> int:

@@ -1,20 +1,38 @@
 """Long-term memory: what the turn, the commands and the model's tools ask of it."""
 
 import logging
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
 
-from bot import Counters, Database, ExtractOptions, Fact, Fence, Job, Jobs, Marks, MemoryOptions, Prompt, Provider, Transaction, ttl_ms
+from bot import (
+    Counters,
+    Database,
+    Fact,
+    Fence,
+    Job,
+    Jobs,
+    Learned,
+    Marks,
+    MemoryOptions,
+    MemoryState,
+    Provider,
+    Replaced,
+    Transaction,
+    ttl_ms,
+)
 
-from . import extraction, facts
-from .queue import Queue, Words
+from . import facts, relevance
+from .changes import KEEP_MS, Changes, old_text
+from .extractor import JOB, Extractor, Notify
+from .queue import Queue
 from .store import Draft, Facts
 
 log = logging.getLogger(__name__)
 
-JOB = "memory.extract"
-EXTRACTIVE = "extractive"
 SOURCES = ("manual", "auto")
-LONGEST_WAIT_MS = 60_000  # words wait no longer than this for a person who goes on writing
+
+Score = Callable[[Sequence[Fact], str], Awaitable[Sequence[float]]]
+"""How much each fact has to do with a question."""
 
 
 class Memory:
@@ -30,17 +48,34 @@ class Memory:
         provider: Callable[[], Provider | None],
         counters: Counters,
         clock: Callable[[], int],
+        score: Score | None = None,
+        notify: Notify | None = None,
     ) -> None:
         self.options = options
+        self.counters = counters
         self._set = options or MemoryOptions()
         self._database = database
         self._jobs = jobs
         self._fence = fence
-        self._provider = provider
-        self.counters = counters
-        self._clock = clock
+        self._score = score
         self._queue = Queue(database, clock=clock)
+        self._changes = Changes(namespace=self._set.namespace, clock=clock)
         self.store = Facts(database, namespace=self._set.namespace, max_facts=self._set.max_facts, clock=clock)
+        self._extractor = Extractor(
+            options=options,
+            database=database,
+            jobs=jobs,
+            fence=fence,
+            provider=provider,
+            counters=counters,
+            clock=clock,
+            queue=self._queue,
+            store=self.store,
+            changes=self._changes,
+            accept=lambda texts: self._sorted_out(texts)[0],
+            life_ms=self._life(None),
+            notify=notify,
+        )
 
     # ------------------------------------------------------------------------------------ what is held
 
@@ -48,19 +83,37 @@ class Memory:
         """Live facts, oldest first; none for nobody."""
         return await self.store.get_facts(subject) if subject else []
 
+    async def relevant(self, subjects: Sequence[str], question: str) -> list[Fact]:
+        """The facts for a prompt, within `prompt_tokens` all together; none of a person whose memory is paused."""
+        held = [fact for subject in subjects if subject for fact in await self.store.read(subject)]
+        if relevance.fits(held, self._set.prompt_tokens):
+            return held
+        scores = await self._score(held, question) if self._score else relevance.by_words(held, question)
+        return relevance.choose(held, scores, self._set.prompt_tokens)
+
     async def remember(
         self, subject: str, facts: str | Sequence[str], *, ttl: str | int | None = None, source: str = "manual"
     ) -> list[str]:
         """The facts that were new. One that is too long or a secret is left out; `why_not` tells. Raises ValueError for a bad `ttl`."""
+        return list((await self.learn(subject, facts, ttl=ttl, source=source)).added)
+
+    async def learn(self, subject: str, facts: str | Sequence[str], *, ttl: str | int | None = None, source: str = "manual") -> Learned:
+        """The same, with all that became of the facts."""
         life = self._life(ttl)
         if source not in SOURCES:
             raise ValueError(f'source={source!r} is not allowed: use "manual" or "auto"')
-        drafts = self._accepted([facts] if isinstance(facts, str) else facts)
+        drafts, refused = self._sorted_out([facts] if isinstance(facts, str) else facts)
         if not subject or not drafts:
-            return []
+            return Learned(refused=tuple(refused))
         async with self._database.transaction() as tx:
-            new, _, _ = await self.store.state(tx, subject, drafts, life_ms=life, source=source, evidence="said")
-        return [draft.value for draft in new]
+            outcome = await self.store.say(tx, subject, drafts, life_ms=life, source=source, evidence="said")
+        return Learned(
+            added=tuple(draft.value for draft in outcome.new.values()),
+            known=tuple(draft.value for draft in outcome.known.values()),
+            refused=tuple(refused),
+            evicted=tuple(fact.text for fact in outcome.evicted),
+            paused=outcome.paused,
+        )
 
     def why_not(self, fact: str) -> str | None:
         """The code for which `remember` would leave this text out (`EMPTY`, `TOO_LONG`, `SECRET_…`), or None."""
@@ -69,47 +122,53 @@ class Memory:
     def _life(self, ttl: str | int | None) -> int | None:
         return ttl_ms(ttl) if ttl is not None else ttl_ms(self._set.ttl)
 
-    def _accepted(self, texts: Sequence[str]) -> list[Draft]:
-        drafts = []
-        for text in texts:
-            if reason := self.why_not(text):
-                self._refused(reason)
-            else:
-                drafts.append(Draft(facts.one_line(text)))
-        return drafts
+    def _sorted_out(self, texts: Sequence[str]) -> tuple[list[Draft], list[tuple[str, str]]]:
+        """The drafts of those texts that may be kept, and the others with their codes."""
+        reasons = [(text, self.why_not(text)) for text in texts]
+        refused = [(text, reason) for text, reason in reasons if reason]
+        for _, reason in refused:
+            self._refused(reason)
+        return [Draft(facts.one_line(text)) for text, reason in reasons if not reason], refused
 
     def _refused(self, reason: str) -> None:
         log.info("a fact was left out: %s", reason)
         self.counters.add("memory_refused")
 
     async def forget(self, subject: str, fact: str | None = None) -> int:
-        """How many facts left: the one with this text, or all; then what is being extracted is dropped too."""
+        """How many facts left: the one with this text, or all; what was replaced and what is being extracted is dropped too."""
         async with self._database.transaction() as tx:
             if fact is None:
                 await self._queue.renew(tx, subject)
+                await self._changes.forget_all(tx, subject)
                 return await self.store.drop_all(tx, subject)
             held = facts.same(await self.store.held(tx, subject), fact)
+            await self._changes.forget(tx, subject, fact)
             return sum([await self.store.drop(tx, subject, one.id) for one in held])
 
     # ------------------------------------------------------------------------------------ keyed facts
 
     async def remember_keyed(self, subject: str, key: str, value: str, *, source: str = "manual", marks: Marks | None = None) -> bool:
-        """Set the value of a key, instead of the one it had; False where the text is refused. Raises SubjectErased by `marks`."""
+        """Set the value of a key, instead of the one it had; False where it is refused. Raises SubjectErased by `marks`."""
         if reason := self.why_not_keyed(key, value):
             self._refused(reason)
             return False
-        draft = Draft(facts.one_line(value), key=facts.normalise(key))
+        draft, batch = Draft(facts.one_line(value), key=facts.normalise(key)), uuid.uuid4().hex
         async with self._fence.transaction(marks or {}) as tx:
-            await self.store.state(tx, subject, [draft], life_ms=self._life(None), source=source, evidence="tool")
-        return True
+            old = next((fact for fact in await self.store.held(tx, subject) if fact.kind == "keyed" and fact.key == draft.row_key), None)
+            if old is not None and facts.normalise(old.value) != facts.normalise(value):
+                await self._changes.replaced(tx, subject, batch, old_id=old.id, fact_id=old.id)
+            outcome = await self.store.say(tx, subject, [draft], life_ms=self._life(None), source=source, evidence=batch)
+            for fact_id in outcome.new:
+                await self._changes.added(tx, subject, batch, fact_id)
+        return not outcome.paused
 
     def why_not_keyed(self, key: str, value: str) -> str | None:
         """The code for which `remember_keyed` would refuse, or None."""
         return facts.why_not_keyed(key, value, max_length=self._set.max_fact_length)
 
     async def recall_keyed(self, subject: str, key: str | None = None) -> list[Fact]:
-        """The fact of a key, or every fact where no key is given."""
-        held = await self.facts(subject)
+        """The fact of a key, or every fact where no key is given; none of a person whose memory is paused."""
+        held = await self.store.read(subject) if subject else []
         return held if key is None else [fact for fact in held if fact.kind == "keyed" and fact.key == facts.normalise(key)]
 
     async def forget_keyed(self, subject: str, key: str, *, marks: Marks | None = None) -> bool:
@@ -117,111 +176,72 @@ class Memory:
         async with self._fence.transaction(marks or {}) as tx:
             return await self.store.drop_keyed(tx, subject, key) > 0
 
+    # ------------------------------------------------------------------------------------ the person's say
+
+    async def edit(self, subject: str, fact_id: str, text: str) -> bool:
+        """Change the text of a fact, which is the person's own from then on; False where there is none, or where the text is refused."""
+        if reason := self.why_not(text):
+            self._refused(reason)
+            return False
+        async with self._database.transaction() as tx:
+            old = next((fact for fact in await self.store.held(tx, subject) if fact.id == fact_id), None)
+            if old is None:
+                return False
+            value = facts.one_line(text)
+            name, colon, rest = value.partition(":")
+            same_key = old.kind == "keyed" and bool(colon) and facts.normalise(name) == old.key
+            draft = Draft(rest.strip() if same_key else value, key=old.key if old.kind == "keyed" else None)
+            return await self.store.rename(tx, subject, fact_id, draft)
+
+    async def pin(self, subject: str, fact_id: str, pinned: bool) -> bool:
+        """Let a fact go into every prompt, or no more; False where there is none with this id."""
+        async with self._database.transaction() as tx:
+            return await self.store.pin(tx, subject, fact_id, pinned)
+
+    async def replaced(self, subject: str) -> list[Replaced]:
+        """The facts that were replaced and can still be brought back, the latest last."""
+        rows = await self._changes.listed(self._database, subject)
+        return [Replaced(old_text(row), row["changed_at"], row["changed_at"] + KEEP_MS) for row in rows]
+
+    async def undo(self, subject: str) -> tuple[list[str], list[str]]:
+        """Take back the last change that memory made by itself: `(facts that left, facts that are back)`."""
+        left: list[str] = []
+        back: list[str] = []
+        async with self._database.transaction() as tx:
+            for step in await self._changes.take_latest(tx, subject):
+                left += [fact.text for fact in await self.store.held(tx, subject) if fact.id == step.fact_id]
+                await self.store.drop(tx, subject, step.fact_id)
+                if step.old is not None:
+                    await self.store.restore(tx, subject, step.old)
+                    back.append(old_text(step.old))
+        return left, back
+
+    async def state(self, subject: str) -> MemoryState:
+        """What the person chose."""
+        return await self._queue.state(self._database, subject)
+
+    async def choose(self, subject: str, *, paused: bool | None = None, quiet: bool | None = None) -> None:
+        """Change what the person chose; None leaves it. A pause also drops what waits to be looked at."""
+        async with self._database.transaction() as tx:
+            now = await self._queue.state(tx, subject)
+            chosen = MemoryState(now.paused if paused is None else paused, now.quiet if quiet is None else quiet)
+            await self._queue.choose(tx, subject, chosen)
+
     # ------------------------------------------------------------------------------------ extraction
 
     async def extract(self, subject: str, user_text: str, assistant_text: str) -> list[str]:
         """One extraction by hand; the facts added. Erased meanwhile: none. Raises ModelError."""
-        provider = self._provider()
-        if not subject or not user_text.strip() or provider is None or provider.name == EXTRACTIVE:
-            return []
-        marks = await self._fence.mark(subject)
-        async with self._database.transaction() as tx:
-            generation, paused = await self._queue.enter(tx, subject)
-        if paused:
-            return []
-        words = Words("", generation, user_text, assistant_text, self._clock())
-        return await self._extract(provider, subject, [words], marks)
+        return await self._extractor.by_hand(subject, user_text, assistant_text)
 
-    async def stage_extraction(self, tx: Transaction | None, subject: str, user_text: str, assistant_text: str) -> None:
+    async def stage_extraction(
+        self, tx: Transaction | None, subject: str, user_text: str, assistant_text: str, *, chat_key: str = ""
+    ) -> None:
         """Queue an extraction inside the turn's own transaction (None: one of its own); does nothing where extraction is off."""
-        provider = self._provider()
-        if self._extraction is None or not subject or not user_text.strip() or provider is None or provider.name == EXTRACTIVE:
-            return
-        if tx is None:
-            async with self._database.transaction() as own:
-                await self._stage(own, subject, user_text, assistant_text)
-        else:
-            await self._stage(tx, subject, user_text, assistant_text)
-
-    @property
-    def _extraction(self) -> ExtractOptions | None:
-        return self.options.extraction if self.options else None
-
-    async def _stage(self, tx: Transaction, subject: str, user_text: str, assistant_text: str) -> None:
-        generation, paused = await self._queue.enter(tx, subject)
-        if paused:
-            return
-        words_id = await self._queue.add(tx, subject, generation, user_text, assistant_text)
-        options = self._extraction or ExtractOptions()
-        await self._jobs.put(tx, JOB, subject, {"words": words_id}, wait_ms=options.debounce_ms)
+        await self._extractor.stage(tx, subject, user_text, assistant_text, chat_key=chat_key)
 
     async def run(self, job: Job) -> None:
-        """The job of a turn: extracts from all that its person said by then, unless they said more, whose job does it later."""
-        provider = self._provider()
-        waiting = await self._queue.waiting(job.subject)
-        mine = [words for words in waiting if words.id == job.payload.get("words")]
-        if not mine or provider is None:
-            return
-        if waiting[-1].id != mine[0].id and self._clock() - waiting[0].at < LONGEST_WAIT_MS:
-            return
-        if await self._may_spend(job.subject, waiting):
-            await self._extract(provider, job.subject, waiting, job.marks)
-
-    async def _may_spend(self, subject: str, waiting: Sequence[Words]) -> bool:
-        """Whether the day's bound allows one more call; if not, the words are dropped rather than kept for another day."""
-        options = self._extraction or ExtractOptions()
-        async with self._database.transaction() as tx:
-            calls, tokens = await self._queue.spend(tx, subject)
-            if calls < options.max_calls_per_day and tokens < options.max_tokens_per_day:
-                return True
-            await self._queue.drop(tx, subject, waiting)
-        self.counters.add("memory_over_budget")
-        return False
-
-    async def _extract(self, provider: Provider, subject: str, words: Sequence[Words], marks: Marks) -> list[str]:
-        options = self._extraction or ExtractOptions()
-        said = [one.said for one in words]
-        found = await self._ask(provider, subject, extraction.prompt(said, options, provider=provider.name))
-        drafts = self._accepted([fact for fact in found if self._wanted(options, fact)])
-        async with self._fence.transaction(marks) as tx:
-            await self._queue.drop(tx, subject, [one for one in words if one.id])
-            if not await self._queue.passes(tx, subject, max(one.generation for one in words)):
-                self.counters.add("memory_discarded")
-                return []
-            most = options.max_facts_per_turn * len(words)
-            new, _, _ = await self.store.state(
-                tx, subject, drafts, life_ms=self._life(None), source="auto", evidence="extracted", most_new=most
-            )
-        self.counters.add("memory_extracted", len(new))
-        return [draft.value for draft in new]
-
-    async def _ask(self, provider: Provider, subject: str, prompt: Prompt) -> list[str]:
-        """What the model found. An answer of another form is asked for once more, then dropped whole and counted."""
-        answer = await self._complete(provider, subject, prompt)
-        found = extraction.parse(answer)
-        if isinstance(found, extraction.Malformed):
-            answer = await self._complete(provider, subject, extraction.retry(prompt, answer, found))
-            found = extraction.parse(answer)
-        if isinstance(found, extraction.Malformed):
-            log.warning("an extraction was dropped: %s", found.reason)
-            self.counters.add("memory_malformed")
-            return []
-        return found
-
-    async def _complete(self, provider: Provider, subject: str, prompt: Prompt) -> str:
-        answer = await provider.complete(prompt)
-        async with self._database.transaction() as tx:
-            await self._queue.spend(tx, subject, calls=1, tokens=answer.usage.prompt_tokens + answer.usage.completion_tokens)
-        return answer.text
-
-    def _wanted(self, options: ExtractOptions, fact: str) -> bool:
-        if options.filter is None:
-            return True
-        try:
-            return options.filter(fact) is not False
-        except Exception as error:  # noqa: BLE001 - the filter is someone else's, and it may not cost a person the other facts
-            log.warning("the filter of extraction failed: %s", type(error).__name__)
-            return False
+        """A job of extraction."""
+        await self._extractor.run(job)
 
     async def idle(self) -> None:
         """Flush what waits and return when background extraction has finished."""
@@ -230,7 +250,8 @@ class Memory:
     # ------------------------------------------------------------------------------------ upkeep
 
     async def tidy(self) -> None:
-        """Remove what has outlived its time: expired facts, words that nothing took."""
+        """Remove what has outlived its time: expired facts, words that nothing took, changes that can no longer be taken back."""
         async with self._database.transaction() as tx:
             await self.store.expire(tx)
             await self._queue.prune(tx)
+            await self._changes.prune(tx)

@@ -2,24 +2,27 @@
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from bot import Database, Fact, Reader, Row, Transaction
 
 from .facts import identity, normalise, one_line
 
-_COLUMNS = "id, subject, kind, key, value, source, created_at, updated_at, expires_at"
+_COLUMNS = "id, subject, kind, key, value, source, pinned, created_at, updated_at, expires_at"
 _MINE = "agent_id = :agent_id AND subject = :subject AND namespace = :namespace"
 _DEAD = "facts.expires_at <= excluded.updated_at"  # NULL, which is permanent, compares as false
 
-# Restating renews: a life that is given, else the life that the fact had. A row whose life is over counts as none.
+# Nothing is written for a person who paused it: no row comes back then. Restating renews: a life that is given, else the life that the
+# fact had. A row whose life is over counts as none.
 _STATE = f"""
 INSERT INTO facts
-    (agent_id, subject, namespace, kind, key, id, value, source, evidence, stated, created_at, updated_at, expires_at)
-VALUES
-    (:agent_id, :subject, :namespace, :kind, :key, :id, :value, :source, :evidence, 1, :now, :now, :expires_at)
+    (agent_id, subject, namespace, kind, key, id, value, source, evidence, stated, pinned, created_at, updated_at, expires_at)
+SELECT
+    :agent_id, :subject, :namespace, :kind, :key, :id, :value, :source, :evidence, 1, 0,
+    CAST(:now AS BIGINT), CAST(:now AS BIGINT), CAST(:expires_at AS BIGINT)
+WHERE NOT EXISTS (SELECT 1 FROM memory_subjects WHERE agent_id = :agent_id AND subject = :subject AND paused = 1)
 ON CONFLICT (agent_id, subject, namespace, kind, key) DO UPDATE SET
     stated = CASE WHEN {_DEAD} THEN 1 ELSE facts.stated + 1 END,
     id = CASE WHEN {_DEAD} THEN excluded.id ELSE facts.id END,
@@ -33,18 +36,37 @@ ON CONFLICT (agent_id, subject, namespace, kind, key) DO UPDATE SET
 RETURNING stated, id"""
 
 _HELD = f"SELECT {_COLUMNS} FROM facts WHERE {_MINE} ORDER BY updated_at, id"
+_READ = (
+    f"SELECT {_COLUMNS} FROM facts WHERE {_MINE}"
+    " AND NOT EXISTS (SELECT 1 FROM memory_subjects WHERE agent_id = :agent_id AND subject = :subject AND paused = 1)"
+    " ORDER BY updated_at, id"
+)
 # What is over the cap leaves in the transaction that went over it, and what has expired leaves with it. Extracted facts go before given
-# ones, and among equals those that were not stated for the longest time.
+# ones, pinned ones last, and among equals those that were not stated for the longest time.
 _TRIM = f"""
 DELETE FROM facts WHERE {_MINE} AND id NOT IN (
     SELECT id FROM facts WHERE {_MINE} AND (expires_at IS NULL OR expires_at > :now)
-    ORDER BY CASE WHEN source = 'manual' THEN 0 ELSE 1 END, updated_at DESC, id DESC LIMIT :most
+    ORDER BY CASE WHEN pinned = 1 THEN 0 WHEN source = 'manual' THEN 1 ELSE 2 END, updated_at DESC, id DESC LIMIT :most
 ) RETURNING {_COLUMNS}"""
 _EXPIRE = "DELETE FROM facts WHERE agent_id = :agent_id AND expires_at <= :now"
 _FORGET_ONE = f"DELETE FROM facts WHERE {_MINE} AND id = :id"
+_RENAME = (
+    f"UPDATE facts SET key = :key, value = :value, source = 'manual', evidence = 'edited', updated_at = :now WHERE {_MINE} AND id = :id"
+    " RETURNING id"
+)
+_TAKEN = f"SELECT id FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
+_PIN = f"UPDATE facts SET pinned = :pinned WHERE {_MINE} AND id = :id"
+_RESTORE = """
+INSERT INTO facts
+    (agent_id, subject, namespace, kind, key, id, value, source, evidence, stated, pinned, created_at, updated_at, expires_at)
+VALUES
+    (:agent_id, :subject, :namespace, :kind, :key, :id, :value, :source, :evidence, 1, :pinned, :created_at, :updated_at, :expires_at)
+ON CONFLICT (agent_id, subject, namespace, kind, key) DO UPDATE SET value = excluded.value"""
 _FORGET_KEY = f"DELETE FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
 _FORGET_ALL = f"DELETE FROM facts WHERE {_MINE}"
-_EXPORT = f"SELECT namespace, evidence, {_COLUMNS} FROM facts WHERE agent_id = :agent_id AND subject = :subject ORDER BY updated_at, id"
+_EXPORT = (
+    f"SELECT namespace, evidence, stated, {_COLUMNS} FROM facts WHERE agent_id = :agent_id AND subject = :subject ORDER BY updated_at, id"
+)
 _ERASE = "DELETE FROM facts WHERE agent_id = :agent_id AND subject = :subject"
 _COUNT = "SELECT count(*) AS n FROM facts WHERE agent_id = :agent_id"
 _MOVE = (
@@ -77,6 +99,16 @@ class Draft:
         return identity(self.value) if self.key is None else normalise(self.key)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of drafts: those that were new and those that were known, by the ids of their rows, and who left for them."""
+
+    new: Mapping[str, Draft] = field(default_factory=dict)
+    known: Mapping[str, Draft] = field(default_factory=dict)
+    evicted: tuple[Fact, ...] = ()
+    paused: bool = False
+
+
 class Facts:
     """The facts of one namespace. Methods that take a transaction write inside it; the others open their own."""
 
@@ -89,7 +121,13 @@ class Facts:
 
     async def get_facts(self, subject: str) -> list[Fact]:
         """Live facts, oldest first. Those whose life is over are removed, not only left out."""
-        rows = await self._database.all(_HELD, self._of(subject))
+        return await self._live(await self._database.all(_HELD, self._of(subject)))
+
+    async def read(self, subject: str) -> list[Fact]:
+        """The same, but none of a person who paused their memory."""
+        return await self._live(await self._database.all(_READ, self._of(subject)))
+
+    async def _live(self, rows: Sequence[Row]) -> list[Fact]:
         now = self._clock()
         live = [fact_of(row) for row in rows if row["expires_at"] is None or row["expires_at"] > now]
         if len(live) < len(rows):
@@ -102,10 +140,10 @@ class Facts:
         draft = Draft(fact.value, fact.key if fact.kind == "keyed" else None)
         life = None if fact.expires_at is None else fact.expires_at - self._clock()
         async with self._database.transaction() as tx:
-            new, _, _ = await self.state(tx, fact.subject, [draft], life_ms=life, source=fact.source, evidence="api")
-        return bool(new)
+            outcome = await self.say(tx, fact.subject, [draft], life_ms=life, source=fact.source, evidence="api")
+        return bool(outcome.new)
 
-    async def state(
+    async def say(
         self,
         tx: Transaction,
         subject: str,
@@ -115,44 +153,66 @@ class Facts:
         source: str,
         evidence: str,
         most_new: int | None = None,
-    ) -> tuple[list[Draft], list[Draft], list[Fact]]:
-        """Say facts of a subject: `(new, renewed, evicted)`. No more than `most_new` are added; what the cap does not hold is not new."""
+    ) -> Outcome:
+        """State facts of a subject. No more than `most_new` are added, and what the cap does not hold is not new."""
         new: dict[str, Draft] = {}
-        renewed: list[Draft] = []
+        known: dict[str, Draft] = {}
         for draft in drafts:
-            if most_new is not None and len(new) >= most_new and not await self._is_held(tx, subject, draft):
+            if most_new is not None and len(new) >= most_new and await self.find(tx, subject, draft) is None:
                 continue
-            now = self._tick()
-            row = await tx.one(
-                _STATE,
-                self._of(subject)
-                | {
-                    "kind": draft.kind,
-                    "key": draft.row_key,
-                    "id": uuid.uuid4().hex,
-                    "value": one_line(draft.value),
-                    "source": source,
-                    "evidence": evidence,
-                    "now": now,
-                    "expires_at": None if life_ms is None else now + life_ms,
-                },
-            )
-            if row is not None and row["stated"] == 1:
-                new[row["id"]] = draft
-            else:
-                renewed.append(draft)
+            row = await tx.one(_STATE, self._row(subject, draft, life_ms) | {"source": source, "evidence": evidence})
+            if row is None:
+                return Outcome(paused=True)
+            (new if row["stated"] == 1 else known)[row["id"]] = draft
         evicted = await self._trim(tx, subject) if new else []
         gone = {fact.id for fact in evicted}
-        return [draft for id, draft in new.items() if id not in gone], renewed, [fact for fact in evicted if fact.id not in new]
+        return Outcome(
+            {id: draft for id, draft in new.items() if id not in gone}, known, tuple(fact for fact in evicted if fact.id not in new)
+        )
 
-    async def _is_held(self, tx: Transaction, subject: str, draft: Draft) -> bool:
-        sql = f"SELECT id FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
-        return await tx.one(sql, self._of(subject) | {"kind": draft.kind, "key": draft.row_key}) is not None
+    def _row(self, subject: str, draft: Draft, life_ms: int | None) -> dict[str, Any]:
+        now = self._tick()
+        return self._of(subject) | {
+            "kind": draft.kind,
+            "key": draft.row_key,
+            "id": uuid.uuid4().hex,
+            "value": one_line(draft.value),
+            "now": now,
+            "expires_at": None if life_ms is None else now + life_ms,
+        }
+
+    async def find(self, tx: Transaction, subject: str, draft: Draft) -> str | None:
+        """The id of the row that a draft would renew, if there is one."""
+        row = await tx.one(_TAKEN, self._of(subject) | {"kind": draft.kind, "key": draft.row_key})
+        return str(row["id"]) if row else None
 
     async def _trim(self, tx: Transaction, subject: str) -> list[Fact]:
         now = self._clock()
         rows = await tx.all(_TRIM, self._of(subject) | {"now": now, "most": self._max_facts})
         return [fact_of(row) for row in rows if row["expires_at"] is None or row["expires_at"] > now]
+
+    async def rename(self, tx: Transaction, subject: str, fact_id: str, draft: Draft) -> bool:
+        """Give a fact another text. Where another row says that already, this one leaves for it. False where there is none."""
+        other = await self.find(tx, subject, draft)
+        if other is not None and other != fact_id:
+            return bool(await self.drop(tx, subject, fact_id))
+        params = self._of(subject) | {"id": fact_id, "key": draft.row_key, "value": one_line(draft.value), "now": self._tick()}
+        return await tx.one(_RENAME, params) is not None
+
+    async def pin(self, tx: Transaction, subject: str, fact_id: str, pinned: bool) -> bool:
+        """Let a fact go into every prompt, or no more."""
+        return await tx.run(_PIN, self._of(subject) | {"id": fact_id, "pinned": int(pinned)}) > 0
+
+    async def restore(self, tx: Transaction, subject: str, old: Row) -> None:
+        """Bring a row back as it was; a keyed one in place of the value that its key has now."""
+        kept = ("kind", "key", "value", "source", "evidence", "pinned", "created_at", "updated_at", "expires_at")
+        await tx.run(_RESTORE, self._of(subject) | {"id": uuid.uuid4().hex} | {name: old[name] for name in kept})
+        await self._trim(tx, subject)
+
+    async def find_id(self, tx: Transaction, subject: str, fact_id: str) -> str | None:
+        """The id of a fact that is still there."""
+        row = await tx.one(f"SELECT id FROM facts WHERE {_MINE} AND id = :id", self._of(subject) | {"id": fact_id})
+        return str(row["id"]) if row else None
 
     async def held(self, tx: Transaction, subject: str) -> list[Fact]:
         """All rows of a subject, read inside a transaction."""
@@ -195,6 +255,7 @@ def fact_of(row: Row) -> Fact:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         expires_at=row["expires_at"],
+        pinned=bool(row["pinned"]),
     )
 
 
