@@ -5,8 +5,9 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from bot import ConfigurationError, ContextTooLong, ModelError, ModelMisconfigured, ModelRefused, ModelTimeout, ModelUnavailable
+from bot import ContextTooLong, ModelError, ModelMisconfigured, ModelRefused, ModelTimeout, ModelUnavailable
 
 T = TypeVar("T")
 
@@ -36,6 +37,10 @@ def building(build: Callable[[], T], base_url: str | None) -> T:
     import openai
 
     try:
+        if base_url is not None:
+            address = urlsplit(base_url)
+            if address.scheme not in ("http", "https") or not address.hostname or address.port == 0:
+                raise ValueError("it has no scheme, or no host")
         return build()
     except (openai.OpenAIError, httpx2.InvalidURL, ValueError, TypeError) as error:
         raise ModelMisconfigured(f"OPENAI_BASE_URL={base_url!r} is no address: write it as in http://localhost:8000/v1") from error
@@ -201,4 +206,4 @@ def _number(value: str | None) -> float | None:
     return number if number is not None and 0 <= number <= LONGEST_RETRY_AFTER else None
 
 
-__all__ = ["ConfigurationError", "building", "foreign", "passing", "refused_part", "retry_after", "translate"]
+__all__ = ["building", "foreign", "passing", "refused_part", "retry_after", "translate"]
