@@ -1,0 +1,218 @@
+"""What an administrator says about documents: /ingest, /documents, /remove, /reindex."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bot import BadRequest, Context, IngestOutcome, Registry, Said
+
+MAX_BYTES = 20 << 20
+LISTED = 50
+SHOWN_FAILURES = 20
+LONGEST_PATH = 400
+LONGEST_TITLE = 48
+SECONDS_BETWEEN = 1.0
+UPLOADS = "documents"  # the folder in the data folder that /ingest may read beside the configured ones
+READABLE = (".md", ".markdown", ".mdx", ".txt", ".text", ".json", ".jsonl", ".ndjson", ".pdf")
+ARCHIVES = (".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst")
+
+
+def _(message: str) -> str:
+    """Mark a message for the catalogs; it is translated when the reader's language is known."""
+    return message
+
+
+def register(registry: Registry) -> None:
+    """Add the commands."""
+    registry.command(
+        "ingest",
+        help=_("Add a file, a text or a path to what I answer from"),
+        usage=_("/ingest TEXT, /ingest PATH, or a file with /ingest as its caption"),
+        who="admins",
+    )(ingest)
+    registry.command("documents", help=_("List what I answer from"), who="admins")(documents)
+    registry.command("remove", help=_("Stop answering from a document"), usage=_("/remove ID"), who="admins")(remove)
+    registry.command("reindex", help=_("Read all documents again"), who="admins")(reindex)
+    registry.document(unasked)
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+async def ingest(ctx: Context) -> None:
+    """Take in the files that came along, else the path, else the text after the command."""
+    if ctx.attachments:
+        await ctx.reply(summary(ctx, await _attached(ctx)))
+        return
+    if not ctx.args.strip():
+        formats = ", ".join(READABLE)
+        raise BadRequest(
+            ctx._(
+                "Send me a file with /ingest as its caption, or write /ingest and a text, or /ingest and a path under the documents "
+                "folders. I read {formats}."
+            ).format(formats=formats)
+        )
+    path = await asyncio.to_thread(_path, ctx)
+    if path is not None:
+        outcomes = await ctx.library.add_files([path], owner=ctx.sender, progress=_progress(ctx))
+        await ctx.reply(summary(ctx, outcomes))
+        return
+    outcome = await ctx.library.add_text(ctx.args.strip(), title_of(ctx.args), owner=ctx.sender)
+    await ctx.reply(summary(ctx, [outcome]))
+
+
+async def documents(ctx: Context) -> None:
+    """What is in the index, with the id that /remove takes."""
+    listing = await ctx.library.listing()
+    if not listing:
+        await ctx.reply(ctx._("I have no documents yet. Send me one with /ingest."))
+        return
+    count = len(listing)
+    lines = [ctx.ngettext("I answer from {n} document:", "I answer from {n} documents:", count).format(n=count)]
+    for document in listing[:LISTED]:
+        passages = ctx.ngettext("{n} passage", "{n} passages", document["chunks"]).format(n=document["chunks"])
+        name = "" if document["id"] == document["source"] else f" ({document['id']})"
+        lines.append(f"• {document['source']}{name}: {passages}")
+    if count > LISTED:
+        rest = count - LISTED
+        lines.append(ctx.ngettext("… and {n} more", "… and {n} more", rest).format(n=rest))
+    lines.append(ctx._("To take one away, write /remove and its name."))
+    await ctx.reply("\n".join(lines))
+
+
+async def remove(ctx: Context) -> None:
+    """Stop answering from one document, named by its id or its label."""
+    wanted = ctx.args.strip()
+    if not wanted:
+        raise BadRequest(ctx._("Write /remove and the name of a document, as /documents shows it."))
+    if not await ctx.library.remove_document(wanted):
+        named = [str(document["id"]) for document in await ctx.library.listing() if document["source"] == wanted]
+        if len(named) != 1 or not await ctx.library.remove_document(named[0]):
+            raise BadRequest(ctx._("I have no document of that name. /documents lists them."))
+    await ctx.reply(ctx._("I no longer answer from {name}.").format(name=wanted))
+
+
+async def reindex(ctx: Context) -> None:
+    """Read everything anew."""
+    await ctx.reply(summary(ctx, await ctx.library.reindex(progress=_progress(ctx))))
+
+
+async def unasked(ctx: Context) -> None:
+    """A file that came without a command: nothing is kept of it."""
+    if ctx.is_admin:
+        await ctx.reply(ctx._("I kept nothing of that file. To let me answer from it, send it with /ingest as its caption."))
+    else:
+        await ctx.reply(ctx._("I cannot look at files in a conversation, and kept nothing of that one. Ask me in words."))
+
+
+# ---------------------------------------------------------------------------------------------- what is taken in
+
+
+async def _attached(ctx: Context) -> list[IngestOutcome]:
+    if ctx.files is None:
+        raise BadRequest(ctx._("Files cannot be sent to me here."))
+    outcomes: list[IngestOutcome] = []
+    say = _progress(ctx)
+    for number, attachment in enumerate(ctx.attachments, start=1):
+        if attachment.name.casefold().endswith(ARCHIVES):
+            raise BadRequest(ctx._("{name} is an archive. Unpack it and send me the files in it.").format(name=attachment.name))
+        if attachment.size is not None and attachment.size > MAX_BYTES:
+            size = MAX_BYTES >> 20
+            raise BadRequest(ctx._("{name} is too big: I take files of up to {n} MB.").format(name=attachment.name, n=size))
+        await say(f"{number}/{len(ctx.attachments)} {attachment.name}")
+        data = await ctx.files.fetch(attachment, max_bytes=MAX_BYTES)
+        outcomes.append(await ctx.library.add_bytes(attachment.name, data, owner=ctx.sender, owner_is_admin=ctx.is_admin))
+    return outcomes
+
+
+def title_of(text: str) -> str:
+    """How a text is cited that has no name: the beginning of its first line."""
+    line = next(line for line in text.splitlines() if line.strip()).strip().lstrip("#").strip() or text.strip()
+    if len(line) <= LONGEST_TITLE:
+        return line.rstrip(".:,;")
+    return line[:LONGEST_TITLE].rsplit(" ", 1)[0].rstrip(".:,;") + "…"
+
+
+def _path(ctx: Context) -> Path | None:
+    """The file or folder that was named, or None where it is a text. Raises BadRequest for a path outside the documents folders."""
+    settings = ctx.bot.settings
+    roots = [Path(root) for root in settings.documents] + [Path(settings.data_dir) / UPLOADS]
+    said = ctx.args.strip()
+    if "\n" in said or len(said) > LONGEST_PATH:
+        return None
+    if (found := confined(said, roots)) is not None:
+        return found
+    if not looks_like_path(said):
+        return None
+    folders = ", ".join(map(str, roots))
+    raise BadRequest(
+        ctx._(
+            "I find no such file or folder where I may look: {folders}. Whoever runs me can add any path with: python -m bot ingest PATH"
+        ).format(folders=folders)
+    )
+
+
+def looks_like_path(said: str) -> bool:
+    """Whether one word or more can only be meant as a path."""
+    return said.startswith(("/", "./", "../", "~", ".\\", "..\\")) or (" " not in said and said.casefold().endswith(READABLE))
+
+
+def confined(said: str, roots: Iterable[Path]) -> Path | None:
+    """The existing path that is meant, where it is one of the roots or under one; links are followed before that is decided.
+
+    Hidden files and folders are out of bounds.
+    """
+    for root in roots:
+        home = root.resolve()
+        for candidate in (Path(said), root / said):
+            try:
+                target = candidate.resolve(strict=True)
+            except (OSError, RuntimeError, ValueError):
+                continue
+            if target == home or (target.is_relative_to(home) and not _hidden(target.relative_to(home))):
+                return target
+    return None
+
+
+def _hidden(relative: Path) -> bool:
+    return any(part.startswith(".") for part in relative.parts)
+
+
+# ---------------------------------------------------------------------------------------------- what is said about it
+
+
+def _progress(ctx: Context) -> Said:
+    """Tells how far it is, at most once a second."""
+    last = 0.0
+
+    async def say(line: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= SECONDS_BETWEEN:
+            last = now
+            await ctx.progress(ctx._("Reading {what}").format(what=line))
+
+    return say
+
+
+def summary(ctx: Context, outcomes: Sequence[IngestOutcome]) -> str:
+    """What was added, changed and left as it was, and each file that cannot be answered from with its reason."""
+    counts = {status: sum(outcome.status == status for outcome in outcomes) for status in ("added", "changed", "unchanged")}
+    counts["added"] += sum(outcome.status == "partly" for outcome in outcomes)
+    n = counts["added"]
+    lines = [ctx.ngettext("Added {n} document.", "Added {n} documents.", n).format(n=n)] if n else []
+    if n := counts["changed"]:
+        lines.append(ctx.ngettext("Updated {n} document.", "Updated {n} documents.", n).format(n=n))
+    if n := counts["unchanged"]:
+        lines.append(ctx.ngettext("{n} document had not changed.", "{n} documents had not changed.", n).format(n=n))
+    noted = [outcome for outcome in outcomes if outcome.reason]
+    failed = sum(outcome.failed for outcome in noted)
+    if failed:
+        lines.append(ctx.ngettext("{n} file could not be added:", "{n} files could not be added:", failed).format(n=failed))
+    for outcome in sorted(noted, key=lambda outcome: not outcome.failed)[:SHOWN_FAILURES]:
+        detail = getattr(outcome, "detail", "")
+        lines.append(f"• {outcome.source}: {ctx._(outcome.reason)}" + (f" ({detail})" if detail else ""))
+    if (rest := len(noted) - SHOWN_FAILURES) > 0:
+        lines.append(ctx.ngettext("… and {n} more", "… and {n} more", rest).format(n=rest))
+    return "\n".join(lines) or ctx._("There was nothing to read.")

@@ -1,0 +1,223 @@
+"""The lexical leg: an inverted index of words, their stems-by-prefix and their four-letter pieces, scored by BM25.
+
+It needs no language: a word is found by itself, by its first five letters and by the 4-grams of `_word_`, case and accents folded, so that
+an inflected or mistyped word still meets its kin. Stop words of Spanish and English are left out.
+
+Chunks live in *slots*, numbered as they come. A `Segment` holds the postings of a run of slots; an addition makes a small segment and
+small neighbours are joined, so that adding one text never rebuilds the whole index.
+"""
+
+import re
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plugins.rag.stopwords import STOP_WORDS
+
+K1 = 0.8
+B = 0.75
+WORD_WEIGHT = 1.0
+PREFIX_WEIGHT = 1.0
+GRAM_WEIGHT = 0.6
+PREFIX = 5
+GRAM = 4
+BACKGROUND = 200  # the share is told as though so many other chunks stood by: in a small library every word counts about the same
+SEGMENT_SLOTS = 16_384  # a joined segment is never longer: sorting one must not take long
+STOP = -1
+
+_WORD = re.compile(r"[^\W_]+")
+Array = np.ndarray[Any, Any]
+
+
+def fold(text: str) -> str:
+    """Case and accents aside: "Año" and "ano" are one."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as they stand, in order."""
+    return _WORD.findall(unicodedata.normalize("NFC", text))
+
+
+def features(word: str) -> list[tuple[str, float]]:
+    """What a folded word is found by, each with its weight."""
+    framed = f"_{word}_"
+    grams = dict.fromkeys(framed[i : i + GRAM] for i in range(len(framed) - GRAM + 1))
+    return [(word, WORD_WEIGHT), (word[:PREFIX] + "*", PREFIX_WEIGHT), *((f"#{gram}", GRAM_WEIGHT) for gram in grams)]
+
+
+class Vocabulary(dict[str, int]):
+    """Numbers each word form and knows its features. Looking up a form that is new adds it; a stop word is `STOP`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.feature_ids: dict[str, int] = {}
+        self._flat = array("i")
+        self._starts = array("q", [0])
+        self._folded: dict[str, int] = {}
+
+    def __missing__(self, form: str) -> int:
+        word = fold(form)
+        if word in STOP_WORDS or not word:
+            number = STOP
+        elif (number := self._folded.get(word, STOP)) == STOP:
+            number = self._folded[word] = len(self._starts) - 1
+            known = self.feature_ids
+            self._flat.extend([known.setdefault(name, len(known)) for name, _ in features(word)])
+            self._starts.append(len(self._flat))
+        self[form] = number
+        return number
+
+    def numbers(self, text: str) -> Array:
+        """The text as the numbers of its words, stop words left out."""
+        found = np.fromiter(map(self.__getitem__, words(text)), dtype=np.int32)
+        return np.asarray(found[found != STOP])
+
+    def expand(self, numbers: Array) -> tuple[Array, Array]:
+        """The features of each word in turn, and how many each word has."""
+        starts = np.array(self._starts)
+        begin, count = starts[numbers], (starts[1:] - starts[:-1])[numbers]
+        return np.array(self._flat)[_ranges(begin, count)], count
+
+
+def _ranges(begin: Array, count: Array) -> Array:
+    """The indices `begin[i] … begin[i] + count[i] - 1` of every i, one after another."""
+    ends = np.cumsum(count)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.asarray(np.repeat(begin - (ends - count), count) + np.arange(total))
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The postings of a run of slots: for the feature `features[i]`, slots and counts at `offsets[i] : offsets[i + 1]`."""
+
+    features: Array
+    offsets: Array
+    slots: Array
+    counts: Array
+    tokens: Array
+    lengths: Array
+
+    @property
+    def size(self) -> int:
+        """How many slots it covers."""
+        return len(self.lengths)
+
+
+def build(vocabulary: Vocabulary, tokens: Array, lengths: Array) -> Segment:
+    """The segment of chunks whose words, one chunk after another, are `tokens`; chunk i has `lengths[i]` of them."""
+    n = max(len(lengths), 1)
+    found, count = vocabulary.expand(tokens)
+    slot = np.repeat(np.repeat(np.arange(len(lengths)), lengths), count)
+    keys = found.astype(np.int64) * n + slot
+    keys.sort()
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else np.empty(0, np.int64)
+    counts = np.diff(np.append(first, len(keys)))
+    feature, slot = np.divmod(keys[first], n)
+    starts = np.flatnonzero(np.concatenate(([True], feature[1:] != feature[:-1]))) if len(feature) else np.empty(0, np.int64)
+    return Segment(
+        features=feature[starts],
+        offsets=np.append(starts, len(feature)),
+        slots=slot.astype(np.uint16),
+        counts=np.minimum(counts, 255).astype(np.uint8),
+        tokens=tokens,
+        lengths=lengths,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How well each slot answers a question: `bm25` to order by, `share` of the question's weight that the slot holds, 0 to 1."""
+
+    bm25: Array
+    share: Array
+
+
+class Lexicon:
+    """The whole lexical index: add chunks, score a question. Scoring sees a consistent state while another thread adds."""
+
+    def __init__(self) -> None:
+        self._vocabulary = Vocabulary()
+        self._segments: tuple[Segment, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many slots there are, live or not."""
+        return sum(segment.size for segment in self._segments)
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Give each text the next slot."""
+        for start in range(0, len(texts), SEGMENT_SLOTS):
+            numbers = [self._vocabulary.numbers(text) for text in texts[start : start + SEGMENT_SLOTS]]
+            lengths = np.array([len(row) for row in numbers], dtype=np.int64)
+            segments = [*self._segments, build(self._vocabulary, np.concatenate(numbers), lengths)]
+            while len(segments) > 1 and _joinable(segments[-2], segments[-1]):
+                right, left = segments.pop(), segments.pop()
+                tokens = np.concatenate((left.tokens, right.tokens))
+                segments.append(build(self._vocabulary, tokens, np.concatenate((left.lengths, right.lengths))))
+            self._segments = tuple(segments)
+
+    def score(self, question: str, alive: Array) -> Scores:
+        """Scores of every slot. `alive[slot]` is False for a chunk that was removed: it counts for nothing."""
+        segments = self._segments
+        size = sum(segment.size for segment in segments)
+        alive = alive[:size]
+        ids, weights, unknown = self._question(question)
+        postings = [_postings(segment, ids) for segment in segments]
+        live = max(int(alive.sum()), 1)
+        frequency, start = np.zeros(len(ids)), 0
+        for segment, (term, at) in zip(segments, postings, strict=True):
+            frequency += np.bincount(term, weights=alive[start : start + segment.size][segment.slots[at]], minlength=len(ids))
+            start += segment.size
+        telling = weights * _idf(frequency, live + BACKGROUND)
+        total = float(telling.sum()) + unknown * _idf(0.0, live + BACKGROUND)
+        weights = weights * _idf(frequency, live)
+        lengths = np.concatenate([segment.lengths for segment in segments]) if segments else np.empty(0)
+        average = max(float(lengths @ alive) / live, 1.0)
+        bm25, share = np.zeros(size), np.zeros(size)
+        start = 0
+        for segment, (term, at) in zip(segments, postings, strict=True):
+            slots, n = segment.slots[at], segment.size
+            counts = segment.counts[at].astype(np.float32)
+            held = weights[term]
+            norm = (K1 * (1 - B + B * segment.lengths / average)).astype(np.float32)
+            bm25[start : start + n] = np.bincount(slots, weights=held * (counts / (counts + norm[slots])), minlength=n)
+            share[start : start + n] = np.bincount(slots, weights=telling[term], minlength=n)
+            start += n
+        return Scores(bm25 * alive, share * alive / total if total else share)
+
+    def _question(self, question: str) -> tuple[Array, Array, float]:
+        """The features of a question that some chunk may hold, their weights, and the weight of those that none holds."""
+        weights: Counter[str] = Counter()
+        for word in dict.fromkeys(map(fold, words(question))):
+            if word and word not in STOP_WORDS:
+                for name, weight in features(word):
+                    weights[name] = max(weights[name], weight)  # type: ignore[assignment]
+        known = {number: weight for name, weight in weights.items() if (number := self._vocabulary.feature_ids.get(name)) is not None}
+        unknown = sum(weight for name, weight in weights.items() if name not in self._vocabulary.feature_ids)
+        return np.array(list(known), dtype=np.int64), np.array(list(known.values()), dtype=np.float64), unknown
+
+
+def _joinable(left: Segment, right: Segment) -> bool:
+    return left.size <= 2 * right.size and left.size + right.size <= SEGMENT_SLOTS
+
+
+def _postings(segment: Segment, ids: Array) -> tuple[Array, Array]:
+    """Where the segment holds the features `ids`: the position in `ids` and the position in the postings, entry by entry."""
+    if not len(segment.features) or not len(ids):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    found = np.minimum(np.searchsorted(segment.features, ids), len(segment.features) - 1)
+    term = np.flatnonzero(segment.features[found] == ids)
+    begin = segment.offsets[found[term]]
+    count = segment.offsets[found[term] + 1] - begin
+    return np.repeat(term, count), _ranges(begin, count)
+
+
+def _idf(frequency: Any, live: int) -> Any:
+    return np.log1p((live - frequency + 0.5) / (frequency + 0.5))
