@@ -41,7 +41,7 @@ class Console:
     """The transport of `console:local`: it sends, streams, edits one line of progress, and carries files.
 
     `accept` stores an update and wakes the dispatcher; `settle` returns when every accepted update has been answered. `commands` are
-    names to complete. What the terminal writes to disk stands under `data_dir`, readable by its owner alone.
+    completed as they stand (`/help`). What the terminal writes to disk stands under `data_dir`, readable by its owner alone.
     """
 
     name = NAME

@@ -3,6 +3,8 @@
 It is imported when the terminal chat has a person at the keys; rich is imported nowhere else.
 """
 
+import asyncio
+import time
 from collections.abc import Iterable
 from typing import TextIO
 
@@ -19,7 +21,8 @@ from rich.text import Text
 from bot.ports import ReplyStream
 from bot.transports.console_text import clean, parted
 
-FRAMES_PER_SECOND = 10
+FRAME_SECONDS = 0.1
+SHARE_OF_TIME = 4  # drawing a long answer anew takes at most a fifth of the time
 ROWS_LEFT_FREE = 2  # the cursor's row below the live part, and one of the question above it
 
 
@@ -31,26 +34,28 @@ class Display:
         self._waiting = waiting
         self._status = waiting
         self._written = ""
+        self._spinner = Spinner("dots", style="cyan")
         self._live: Live | None = None
 
     def wait(self, status: str | None = None) -> None:
         """Show that something is under way, and how far it is."""
         self._status = clean(status).strip() if status else self._waiting
         if self._live is None:
-            self._spinner = Spinner("dots", style="cyan")
             self._live = Live(
                 get_renderable=self._now,
                 console=self._out,
                 transient=True,
-                refresh_per_second=FRAMES_PER_SECOND,
+                auto_refresh=False,
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
             self._live.start(refresh=True)
+            self._frames = asyncio.create_task(self._draw(self._live))
 
     def rest(self) -> None:
         """Take the live part away."""
         if self._live is not None:
+            self._frames.cancel()
             self._live.stop()
             self._live = None
         self._written = ""
@@ -78,6 +83,15 @@ class Display:
             self.rest()
             answer, sources = parted(text, last, fragments.reply)
             self._keep(clean(answer).strip(), clean(sources))
+
+    async def _draw(self, live: Live) -> None:
+        drawn, took = "", 0.0
+        while True:
+            await asyncio.sleep(max(FRAME_SECONDS, SHARE_OF_TIME * took))
+            if not self._written or self._written != drawn:  # what did not change would flicker for nothing
+                drawn, started = self._written, time.monotonic()
+                live.refresh()
+                took = time.monotonic() - started
 
     def _keep(self, answer: str, sources: str) -> None:
         if answer:

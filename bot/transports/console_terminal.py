@@ -45,7 +45,8 @@ class Terminal:
             input=create_input(stdin),
             output=create_output(stdout),
             history=_history(history),
-            completer=WordCompleter([f"/{name}" for name in commands], sentence=True),
+            completer=WordCompleter(list(commands), sentence=True),
+            reserve_space_for_menu=5,
             key_bindings=_bindings(),
         )
         self._greeted = False
