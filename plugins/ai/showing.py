@@ -27,18 +27,17 @@ class Style:
             text = text[:tail].rstrip()
         if self.numbered:
             text = citations.without_unknown(text, len(self.passages)).strip()
-        return text
+        return text or answer.strip()
 
 
 class Showing:
-    """Takes fragments of an answer and gives back what can be shown for good: in the end, exactly `style.body(answer)`."""
+    """Takes fragments of an answer and gives back what can be shown for good; all of it together is `body`, which is what is sent."""
 
     def __init__(self, style: Style) -> None:
         self.style = style
         self._settled = 0  # how much of the answer has been decided on
-        self._shown = 0  # how much of the body has been given back
         self._changes = False  # whether a mark was taken out, so that body and answer differ
-        self._body: tuple[int, str] | None = None
+        self.body = ""
         self.answer = ""
 
     def add(self, fragment: str) -> str:
@@ -49,22 +48,21 @@ class Showing:
         safe = self._safe()
         if safe <= self._settled:
             return ""
-        body = self._body_until(safe)
-        self._settled, shown = safe, self._shown
-        self._shown = len(body)
-        return body[shown:]
+        self._settled = safe
+        return self._grow(self._body_until(safe))
 
     def rest(self) -> str:
         """What is left to show when the answer has ended."""
-        shown, self._shown = self._shown, len(self.body)
-        return self.body[shown:]
+        whole = self.style.body(self.answer)
+        return self._grow(whole if whole.startswith(self.body) else self._body_until(len(self.answer)).rstrip())
 
-    @property
-    def body(self) -> str:
-        """The answer as it is sent, so far."""
-        if self._body is None or self._body[0] != len(self.answer):
-            self._body = (len(self.answer), self.style.body(self.answer))
-        return self._body[1]
+    def _grow(self, body: str) -> str:
+        """What is new in `body`. Markdown that is broken on purpose may read otherwise once it goes on: then what was shown stands."""
+        if not body.startswith(self.body):
+            return ""
+        new = body[len(self.body) :]
+        self.body = body
+        return new
 
     def _safe(self) -> int:
         """The end of what no later fragment can change."""
@@ -77,7 +75,7 @@ class Showing:
             ends.append(unknown)
         if self.style.own_line:
             held = citations.possible_tail(answer[line:], self.style.passages, self.style.gettext)
-            ends += [] if held is None else [line + held]
+            ends += [] if held is None else [len(answer[: line + held].rstrip())]
         return min(ends)
 
     def _unknown(self, answer: str) -> int | None:
@@ -94,5 +92,5 @@ class Showing:
     def _body_until(self, end: int) -> str:
         text = self.answer[:end].lstrip()
         if self._changes:
-            text = citations.without_unknown(text, len(self.style.passages)).lstrip()
+            text = citations.without_unknown(text, len(self.style.passages)).strip()
         return text

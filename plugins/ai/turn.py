@@ -94,14 +94,13 @@ class Turns:
                     raise ModelError(f"{self.model.provider.name}: the answer is empty")
                 outcome.reply = Reply("", "")
                 return
-            reply = self._reply(question, found, showing)
+            rest = showing.rest()
+            reply = self._reply(found, showing)
             await self._keep(question, opening, found, reply)
             outcome.reply = reply
-            rest = showing.rest()
-            if rest:
-                yield rest
-            if line := reply.text[len(showing.body) :]:
-                yield line
+            for last in (rest, reply.text[len(showing.body) :]):
+                if last:
+                    yield last
 
     # ------------------------------------------------------------------------------------ gather
 
@@ -179,7 +178,7 @@ class Turns:
 
     # ------------------------------------------------------------------------------------ reply
 
-    def _reply(self, question: Question, found: Found, showing: Showing) -> Reply:
+    def _reply(self, found: Found, showing: Showing) -> Reply:
         passages = list(showing.style.passages)
         cited = citations.cited(showing.body, passages)
         line = self._sources(passages, cited, showing.style) if showing.style.own_line and passages else ""
