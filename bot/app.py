@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from bot.context import User
 from bot.database import open_database
-from bot.dispatch import Core, Dispatcher
+from bot.dispatch import Dispatcher
 from bot.errors import BotError, ConfigurationError
 from bot.fence import SubjectFence
+from bot.handling import Core
 from bot.i18n import LOCALES, Catalogs
 from bot.inbox import JobQueue, Queue, now_ms
 from bot.log import Counters
@@ -174,7 +175,7 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
     own = [*own_data([inbox, outbox, job_rows]), _terminal_files(configuration.settings.data_dir, transports)]
     registered = {data.name: data for data in [*own, *registry.personal.values()]}
     people = Everyone(database, fence, registered, clock=clock)
-    jobs = JobQueue(job_rows)
+    jobs = JobQueue(job_rows, kinds=registry.jobs)
     counters = Counters()
     built: dict[type[Any], Any] = {} if provider is None else {Provider: provider}
     building: list[type[Any]] = []

@@ -1,15 +1,13 @@
 """The erasure fence: what is written after a wait is written only if its person and its chat were not erased meanwhile."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 
 from bot.errors import SubjectErased
 from bot.ports import Database, Marks, Transaction
 
-# One statement checks and locks, so that this also holds on PostgreSQL at READ COMMITTED, where `INSERT … WHERE EXISTS` does not.
-_PASS = "UPDATE subjects SET writes = writes + 1 WHERE agent_id = :agent_id AND subject = :subject AND epoch = :epoch RETURNING subject"
-_FIND = "SELECT epoch FROM subjects WHERE agent_id = :agent_id AND subject = :subject"
 _MAKE = (
     "INSERT INTO subjects (agent_id, subject, epoch, writes) VALUES (:agent_id, :subject, :epoch, 0)"
     " ON CONFLICT (agent_id, subject) DO UPDATE SET writes = subjects.writes RETURNING epoch"
@@ -17,9 +15,29 @@ _MAKE = (
 _BUMP = "UPDATE subjects SET epoch = :epoch WHERE agent_id = :agent_id AND subject = :subject"
 
 
+@cache
+def _find(n: int) -> str:
+    names = ", ".join(f":subject{i}" for i in range(n))
+    return f"SELECT subject, epoch FROM subjects WHERE agent_id = :agent_id AND subject IN ({names})"
+
+
+@cache
+def _pass(n: int) -> str:
+    # One statement checks and locks, so that this also holds on PostgreSQL at READ COMMITTED, where `INSERT … WHERE EXISTS` does not.
+    each = " OR ".join(f"(subject = :subject{i} AND epoch = :epoch{i})" for i in range(n))
+    return f"UPDATE subjects SET writes = writes + 1 WHERE agent_id = :agent_id AND ({each}) RETURNING subject"
+
+
 def new_epoch() -> int:
     """Random, so that a row that was deleted and made again never has the number it had before."""
     return secrets.randbits(62)
+
+
+async def epoch_of(tx: Transaction, subject: str) -> int:
+    """The epoch of a subject inside a transaction, its row made where it has none."""
+    row = await tx.one(_MAKE, {"subject": subject, "epoch": new_epoch()})
+    assert row is not None
+    return int(row["epoch"])
 
 
 class SubjectFence:
@@ -30,25 +48,32 @@ class SubjectFence:
 
     async def mark(self, *subjects: str) -> Marks:
         """The epoch of each subject, its row made where it has none."""
-        return {subject: await self._epoch(subject) for subject in sorted(set(subjects))}
-
-    async def _epoch(self, subject: str) -> int:
-        row = await self._database.one(_FIND, {"subject": subject})
-        if row is None:
+        wanted = list(dict.fromkeys(subjects))
+        if not wanted:
+            return {}
+        rows = await self._database.all(_find(len(wanted)), _numbered("subject", wanted))
+        marks = {str(row["subject"]): int(row["epoch"]) for row in rows}
+        if len(marks) < len(wanted):
             async with self._database.transaction() as tx:
-                row = await tx.one(_MAKE, {"subject": subject, "epoch": new_epoch()})
-        return int(row["epoch"]) if row else 0
+                marks |= {subject: await epoch_of(tx, subject) for subject in wanted if subject not in marks}
+        return marks
 
     @asynccontextmanager
     async def transaction(self, marks: Marks) -> AsyncIterator[Transaction]:
         """A transaction that passes the fence first. Raises SubjectErased, with nothing written, where an epoch has changed."""
         async with self._database.transaction() as tx:
-            for subject, epoch in marks.items():
-                if await tx.one(_PASS, {"subject": subject, "epoch": epoch}) is None:
+            if marks:
+                params = _numbered("subject", list(marks)) | _numbered("epoch", list(marks.values()))
+                if len(await tx.all(_pass(len(marks)), params)) < len(marks):
                     raise SubjectErased("erased while this was under way")
             yield tx
 
     async def bump(self, tx: Transaction, *subjects: str) -> None:
         """Change the epochs of these subjects inside a transaction; those without a row have nothing under way."""
-        for subject in sorted(set(subjects)):
-            await tx.run(_BUMP, {"subject": subject, "epoch": new_epoch()})
+        rows = [{"subject": subject, "epoch": new_epoch()} for subject in sorted(set(subjects))]
+        if rows:
+            await tx.many(_BUMP, rows)
+
+
+def _numbered(name: str, values: Sequence[object]) -> dict[str, object]:
+    return {f"{name}{i}": value for i, value in enumerate(values)}

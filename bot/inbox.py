@@ -7,16 +7,19 @@ What was done keeps its id alone, so that a redelivery is known; what it said is
 
 import asyncio
 import contextlib
-import itertools
 import json
+import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bot.ports import Database, Reader, Row, Transaction
+from bot.fence import epoch_of
+from bot.ports import Database, Params, Reader, Row, Transaction
 from bot.values import Job
+
+log = logging.getLogger(__name__)
 
 LEASE_MS = 30_000
 RENEW_SECONDS = 10.0
@@ -53,13 +56,13 @@ class Queue:
         self.table = table
         self._clock = clock
         self._worker = uuid.uuid4().hex
-        self._seq = itertools.count(time.time_ns())
+        self._seq = 0
         self._sql = _sql(table)
         self.wake = asyncio.Event()
 
     async def put(
         self,
-        tx: Transaction,
+        tx: Transaction | None,
         entry_id: str,
         *,
         kind: str,
@@ -68,40 +71,45 @@ class Queue:
         user_id: str = "",
         wait_ms: int = 0,
     ) -> bool:
-        """Add a row; False where this id was there before. Call `notify` once the transaction is through."""
-        row = await tx.one(
-            self._sql["put"],
-            {
-                "id": entry_id,
-                "kind": kind,
-                "line": line,
-                "user_id": user_id,
-                "payload": json.dumps(payload, ensure_ascii=False),
-                "seq": next(self._seq),
-                "due_at": self._clock() + wait_ms,
-            },
-        )
-        return row is not None
+        """Add a row, with a `tx` of None in a transaction of its own; False where this id was there before.
+
+        Call `notify` once the transaction is through.
+        """
+        # by the clock, so that what two processes put into one line keeps its order; above the last, so that it does where the clock stands
+        self._seq = max(self._seq + 1, time.time_ns())
+        params = {
+            "id": entry_id,
+            "kind": kind,
+            "line": line,
+            "user_id": user_id,
+            "payload": json.dumps(payload, ensure_ascii=False),
+            "seq": self._seq,
+            "due_at": self._clock() + wait_ms,
+        }
+        return bool(await self._write("put", params, tx))
 
     def notify(self) -> None:
         """Wake who waits for a row."""
         self.wake.set()
 
-    async def claim(self, *, urgent: tuple[str, ...] = ()) -> Entry | None:
-        """The next row that may run: the oldest whose line has none before it. A row of an `urgent` kind passes its line."""
-        now = self._clock()
-        async with self._database.transaction() as tx:
-            row = await tx.one(
-                self._sql["claim"],
-                {
-                    "now": now,
-                    "until": now + LEASE_MS,
-                    "worker": self._worker,
-                    "urgent": urgent[0] if urgent else "",
-                    "urgent_too": urgent[1] if len(urgent) > 1 else "",
-                },
-            )
-        return _entry(row) if row else None
+    async def claim(self, *, urgent: tuple[str, ...] = (), only_urgent: bool = False) -> Entry | None:
+        """The next row that may run: the oldest whose line has none before it. A row of an `urgent` kind passes its line.
+
+        One whose lease has ended counts as waiting. One that cannot be read is given up, and the next is taken.
+        """
+        name = "claim_urgent" if only_urgent else "claim"
+        while True:
+            now = self._clock()
+            first, second = (*urgent, "", "")[:2]
+            params = {"now": now, "until": now + LEASE_MS, "worker": self._worker, "urgent": first, "urgent_too": second}
+            rows = await self._write(name, params)
+            if not rows:
+                return None
+            try:
+                return _entry(rows[0])
+            except (ValueError, TypeError):
+                log.error("%s %s cannot be read, and is set aside", self.table, rows[0]["id"])
+                await self.failed(str(rows[0]["id"]))
 
     async def waiting(self, *, kind: str | None = None, line: str | None = None) -> int:
         """How many rows are not done: of one kind, of one line, or of all."""
@@ -109,61 +117,70 @@ class Queue:
         row = await self._database.one(self._sql[name], {"kind": kind or "", "line": line or ""})
         return int(row["n"]) if row else 0
 
+    async def waiting_kinds(self) -> Mapping[str, int]:
+        """How many rows of each kind are not done."""
+        return {row["kind"]: int(row["n"]) for row in await self._database.all(self._sql["waiting_kinds"])}
+
     async def state(self, entry_id: str) -> str | None:
         """`new`, `claimed`, `done` or `failed`; None for a row that is not there."""
         row = await self._database.one(self._sql["state"], {"id": entry_id})
         return None if row is None else str(row["state"])
 
     async def next_due_ms(self) -> int | None:
-        """Milliseconds until the next row that waits for its time, or None where none does."""
-        row = await self._database.one(self._sql["next_due"])
-        return None if row is None or row["due_at"] is None else max(0, int(row["due_at"]) - self._clock())
+        """Milliseconds until the next row whose time has not come yet, or None where there is none.
+
+        Rows whose time has come and that are not claimed wait for the one before them in their line: its end wakes who waits.
+        """
+        now = self._clock()
+        row = await self._database.one(self._sql["next_due"], {"now": now})
+        return None if row is None or row["due_at"] is None else int(row["due_at"]) - now
 
     async def due_now(self, entry_id: str) -> None:
         """End the waiting time of one row."""
-        await self._write("due_now", {"id": entry_id, "now": self._clock()}, None)
+        await self._write("due_now", {"id": entry_id, "now": self._clock()})
         self.notify()
 
     async def hurry(self, kind: str | None = None) -> None:
         """End the waiting time of rows that were put with one."""
-        async with self._database.transaction() as tx:
-            await tx.run(self._sql["hurry_kind" if kind else "hurry"], {"now": self._clock(), "kind": kind or ""})
+        await self._write("hurry_kind" if kind else "hurry", {"now": self._clock(), "kind": kind or ""})
         self.notify()
 
     async def done(self, entry_id: str, *, tx: Transaction | None = None) -> None:
-        """Mark a row as done, and overwrite what it said."""
+        """Mark a row as done: what it said is overwritten, and whose it was."""
         await self._write("done", {"id": entry_id, "now": self._clock()}, tx)
 
     async def failed(self, entry_id: str) -> None:
-        """Give a row up, and overwrite what it said."""
-        await self._write("failed", {"id": entry_id, "now": self._clock()}, None)
+        """Give a row up: what it said is overwritten, and whose it was."""
+        await self._write("failed", {"id": entry_id, "now": self._clock()})
 
     async def retry(self, entry: Entry) -> bool:
         """Put a row back after a failure, with a growing wait; False where that was its last attempt and it is given up."""
         if entry.attempts >= MOST_ATTEMPTS:
             await self.failed(entry.id)
             return False
-        due_at = self._clock() + BACK_OFF_MS[min(entry.attempts, len(BACK_OFF_MS) - 1)]
-        await self._write("release", {"id": entry.id, "due_at": due_at, "attempts": entry.attempts}, None)
+        await self._give_back(entry.id, BACK_OFF_MS[min(entry.attempts, len(BACK_OFF_MS) - 1)], entry.attempts)
         return True
 
     async def release(self, entry: Entry, *, wait_ms: int = 0) -> None:
-        """Give a row back that was not tried, as when the process stops: its attempt does not count."""
-        params = {"id": entry.id, "due_at": self._clock() + wait_ms, "attempts": entry.attempts - 1}
-        await self._write("release", params, None)
+        """Give a row back that was not tried: its attempt does not count."""
+        await self._give_back(entry.id, wait_ms, entry.attempts - 1)
+
+    async def release_all(self) -> None:
+        """Give back every row that this worker holds, as when the process stops: their attempts do not count."""
+        await self._write("release_all", {"worker": self._worker})
 
     async def renew(self) -> None:
         """Prolong the leases of this worker's claims."""
-        await self._write("renew", {"worker": self._worker, "until": self._clock() + LEASE_MS}, None)
+        await self._write("renew", {"worker": self._worker, "until": self._clock() + LEASE_MS})
 
     async def prune(self) -> None:
         """Forget rows that were done so long ago that no platform sends them again."""
-        await self._write("prune", {"before": self._clock() - KEEP_DONE_MS}, None)
+        await self._write("prune", {"before": self._clock() - KEEP_DONE_MS})
 
     async def forget(self, tx: Transaction, user_id: str) -> int:
         """Erase what rows of a person (or of a private chat) say; a row's id stays, so that a redelivery is not taken for new."""
         row = await tx.one(self._sql["said"], {"user_id": user_id})
-        await tx.run(self._sql["forget"], {"user_id": user_id})
+        await tx.run(self._sql["forget"], {"user_id": user_id, "now": self._clock()})
         return int(row["n"]) if row else 0
 
     async def said_by(self, reader: Reader, user_id: str) -> list[Any]:
@@ -171,12 +188,13 @@ class Queue:
         rows = await reader.all(self._sql["export"], {"user_id": user_id})
         return [json.loads(row["payload"]) for row in rows]
 
-    async def _write(self, name: str, params: Mapping[str, Any], tx: Transaction | None) -> None:
-        if tx is not None:
-            await tx.run(self._sql[name], params)
-            return
-        async with self._database.transaction() as own:
-            await own.run(self._sql[name], params)
+    async def _give_back(self, entry_id: str, wait_ms: int, attempts: int) -> None:
+        # only what this worker still holds: a row that was erased, or claimed anew after its lease, is left as it is
+        params = {"id": entry_id, "worker": self._worker, "due_at": self._clock() + wait_ms, "attempts": attempts}
+        await self._write("release", params)
+
+    async def _write(self, name: str, params: Params, tx: Transaction | None = None) -> list[Row]:
+        return await (tx.all if tx is not None else self._database.write)(self._sql[name], params)
 
 
 def _entry(row: Row) -> Entry:
@@ -186,68 +204,90 @@ def _entry(row: Row) -> Entry:
 def _sql(table: Table) -> dict[str, str]:
     mine = f"{table} SET"
     this = "WHERE agent_id = :agent_id AND id = :id"
-    open_rows = "agent_id = :agent_id AND state IN ('new', 'claimed')"
+    is_open = "state IN ('new', 'claimed')"  # in these words: the partial indexes are for rows of which they are true
+    open_rows = f"agent_id = :agent_id AND {is_open}"
+    person = f"{open_rows} AND (user_id = :user_id OR line = :user_id)"  # the others say nothing any more
     columns = "id, kind, line, user_id, payload, attempts"
+    over = "payload = '', user_id = '', line = '', due_at = :now"
+
+    def claim(which: str) -> str:
+        return (
+            f"UPDATE {mine} state = 'claimed', attempts = attempts + 1, claimed_by = :worker, claimed_until = :until"
+            f" WHERE agent_id = :agent_id AND id = (SELECT mine.id FROM {table} mine WHERE mine.agent_id = :agent_id AND mine.{is_open}"
+            f" AND mine.claimed_until < :now AND mine.due_at <= :now AND {which} ORDER BY mine.seq LIMIT 1) RETURNING {columns}"
+        )
+
+    urgent = "mine.kind IN (:urgent, :urgent_too)"
+    first_of_its_line = (
+        f"NOT EXISTS (SELECT 1 FROM {table} earlier WHERE earlier.agent_id = mine.agent_id AND earlier.line = mine.line"
+        f" AND earlier.{is_open} AND earlier.seq < mine.seq AND earlier.kind NOT IN (:urgent, :urgent_too))"
+    )
     return {
         "put": f"INSERT INTO {table} (agent_id, id, kind, line, user_id, payload, state, seq, due_at, attempts, claimed_by, claimed_until)"
         " VALUES (:agent_id, :id, :kind, :line, :user_id, :payload, 'new', :seq, :due_at, 0, '', 0)"
         " ON CONFLICT (agent_id, id) DO NOTHING RETURNING id",
-        "claim": f"UPDATE {mine} state = 'claimed', attempts = attempts + 1, claimed_by = :worker, claimed_until = :until"
-        f" WHERE agent_id = :agent_id AND id = (SELECT mine.id FROM {table} mine WHERE mine.agent_id = :agent_id"
-        " AND (mine.state = 'new' OR (mine.state = 'claimed' AND mine.claimed_until < :now)) AND mine.due_at <= :now"
-        " AND (mine.kind IN (:urgent, :urgent_too) OR NOT EXISTS"
-        f" (SELECT 1 FROM {table} before WHERE before.agent_id = mine.agent_id AND before.line = mine.line"
-        " AND before.state IN ('new', 'claimed') AND before.seq < mine.seq AND before.kind NOT IN (:urgent, :urgent_too)))"
-        f" ORDER BY mine.seq LIMIT 1) RETURNING {columns}",
+        "claim": claim(f"({urgent} OR {first_of_its_line})"),
+        "claim_urgent": claim(urgent),
         "waiting": f"SELECT count(*) AS n FROM {table} WHERE {open_rows}",
         "waiting_line": f"SELECT count(*) AS n FROM {table} WHERE {open_rows} AND line = :line",
-        "state": f"SELECT state FROM {table} {this}",
         "waiting_kind": f"SELECT count(*) AS n FROM {table} WHERE {open_rows} AND kind = :kind",
-        "next_due": f"SELECT min(due_at) AS due_at FROM {table} WHERE agent_id = :agent_id AND state = 'new'",
+        "waiting_kinds": f"SELECT kind, count(*) AS n FROM {table} WHERE {open_rows} GROUP BY kind",
+        "state": f"SELECT state FROM {table} {this}",
+        "next_due": f"SELECT min(due_at) AS due_at FROM {table} WHERE {open_rows} AND state = 'new' AND due_at > :now",
         "due_now": f"UPDATE {mine} due_at = :now {this} AND state = 'new'",
-        "hurry": f"UPDATE {mine} due_at = :now WHERE agent_id = :agent_id AND state = 'new' AND due_at > :now",
-        "hurry_kind": f"UPDATE {mine} due_at = :now WHERE agent_id = :agent_id AND state = 'new' AND due_at > :now AND kind = :kind",
-        "done": f"UPDATE {mine} state = 'done', payload = '', due_at = :now {this}",
-        "failed": f"UPDATE {mine} state = 'failed', payload = '', due_at = :now {this}",
-        "release": f"UPDATE {mine} state = 'new', due_at = :due_at, attempts = :attempts, claimed_by = '', claimed_until = 0 {this}",
-        "renew": f"UPDATE {mine} claimed_until = :until WHERE agent_id = :agent_id AND state = 'claimed' AND claimed_by = :worker",
+        "hurry": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now",
+        "hurry_kind": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now AND kind = :kind",
+        "done": f"UPDATE {mine} state = 'done', {over} {this}",
+        "failed": f"UPDATE {mine} state = 'failed', {over} {this}",
+        "release": f"UPDATE {mine} state = 'new', due_at = :due_at, attempts = :attempts, claimed_by = '', claimed_until = 0"
+        f" {this} AND state = 'claimed' AND claimed_by = :worker",
+        "release_all": f"UPDATE {mine} state = 'new', attempts = attempts - 1, claimed_by = '', claimed_until = 0"
+        f" WHERE {open_rows} AND claimed_by = :worker AND state = 'claimed'",
+        "renew": f"UPDATE {mine} claimed_until = :until WHERE {open_rows} AND state = 'claimed' AND claimed_by = :worker",
         "prune": f"DELETE FROM {table} WHERE agent_id = :agent_id AND state IN ('done', 'failed') AND due_at < :before",
-        "forget": f"UPDATE {mine} state = 'done', payload = '', user_id = '', line = ''"
-        " WHERE agent_id = :agent_id AND (user_id = :user_id OR line = :user_id)",
-        "export": f"SELECT payload FROM {table} WHERE agent_id = :agent_id AND payload <> ''"
-        " AND (user_id = :user_id OR line = :user_id) ORDER BY seq",
-        "said": f"SELECT count(*) AS n FROM {table} WHERE agent_id = :agent_id AND payload <> ''"
-        " AND (user_id = :user_id OR line = :user_id)",
+        "forget": f"UPDATE {mine} state = 'done', {over} WHERE {person}",
+        "export": f"SELECT payload FROM {table} WHERE {person} AND payload <> '' ORDER BY seq",
+        "said": f"SELECT count(*) AS n FROM {table} WHERE {person} AND payload <> ''",
     }
 
 
 class JobQueue:
-    """The Jobs port over the `jobs` table: each job bears the epoch that its subject had when it was queued."""
+    """The Jobs port over the `jobs` table: each job bears the epoch that its subject had when it was queued.
 
-    def __init__(self, queue: Queue) -> None:
+    `kinds` are those that this process can run. Where no worker runs, `idle` works itself, by `work`.
+    """
+
+    def __init__(self, queue: Queue, *, kinds: Collection[str] = ()) -> None:
         self.queue = queue
-        self.settled = asyncio.Condition()
+        self._kinds = kinds
+        self._settled = asyncio.Event()
+        self.attended = False
+        self.work: Callable[[Entry], Awaitable[None]] | None = None
 
     async def put(self, tx: Transaction, kind: str, subject: str, payload: Mapping[str, Any], *, wait_ms: int = 0) -> None:
         """Queue a job inside a transaction; it starts when its time has come, after the earlier ones of its subject."""
-        row = await tx.one("SELECT epoch FROM subjects WHERE agent_id = :agent_id AND subject = :subject", {"subject": subject})
-        marks = {subject: int(row["epoch"])} if row else {}
-        body = {"payload": payload, "marks": marks}
+        body = {"payload": payload, "marks": {subject: await epoch_of(tx, subject)}}
         await self.queue.put(tx, uuid.uuid4().hex, kind=kind, line=subject, user_id=subject, payload=body, wait_ms=wait_ms)
         self.queue.notify()
 
     async def idle(self, kind: str | None = None) -> None:
-        """Run what waits, its delay ended, and return when no job (of this kind) is left to run."""
-        while await self.queue.waiting(kind=kind):
+        """Run what waits, its delay ended, and return when no job (of this kind) is left that this process can run."""
+        while True:
+            settled = self._settled  # noted before looking, so that what ends in between is not missed
+            waiting = await self.queue.waiting_kinds()
+            if not any(n and name in self._kinds and kind in (None, name) for name, n in waiting.items()):
+                return
             await self.queue.hurry(kind)
-            async with self.settled:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.settled.wait(), IDLE_POLL_SECONDS)
+            if not self.attended and self.work and (entry := await self.queue.claim()):
+                await self.work(entry)
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(settled.wait(), IDLE_POLL_SECONDS)
 
-    async def finished(self) -> None:
-        """Told by the worker after each job."""
-        async with self.settled:
-            self.settled.notify_all()
+    def finished(self) -> None:
+        """Told by the worker after each job, whatever became of it."""
+        self._settled.set()
+        self._settled = asyncio.Event()
 
 
 def job_of(entry: Entry) -> Job:

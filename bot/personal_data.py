@@ -2,9 +2,11 @@
 
 import json
 import logging
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bot.errors import StorageError
 from bot.fence import SubjectFence
 from bot.inbox import Queue
 from bot.ports import Database, Marks, Reader, Row, Transaction
@@ -22,10 +24,16 @@ _SAVE = (
     " DO UPDATE SET language = excluded.language, profile = excluded.profile, updated_at = excluded.updated_at"
 )
 _DELETE = "DELETE FROM users WHERE agent_id = :agent_id AND user_id = :user_id"
+_UNSCRUBBED = "INSERT INTO scrubs (agent_id, id) VALUES (:agent_id, :id)"
+_TO_SCRUB = "SELECT id FROM scrubs WHERE agent_id = :agent_id"
+_SCRUBBED = "DELETE FROM scrubs WHERE agent_id = :agent_id AND id = :id"
 
 
 class Profile:
-    """A person's profile. With `marks`, writes go behind the fence; without, they note the epochs themselves."""
+    """A person's profile. With `marks`, writes go behind the fence; without, they note the epochs themselves.
+
+    Where the platform gives no person (an empty id) there is nothing to read, and nothing is kept.
+    """
 
     def __init__(
         self, database: Database, fence: SubjectFence, user_id: str, *, clock: Callable[[], int], marks: Callable[[], Marks] | None = None
@@ -53,8 +61,7 @@ class Profile:
 
     async def language(self) -> str | None:
         """The language that the person chose, or None."""
-        row = await self._row(self._database)
-        return row["language"] if row else None
+        return (await self.load())[0]
 
     async def choose_language(self, language: str | None) -> None:
         """Keep the language that the person chose; None lets the bot find it out again."""
@@ -62,12 +69,19 @@ class Profile:
 
     async def everything(self) -> dict[str, Any]:
         """The whole profile: `{namespace: {key: value}}`."""
-        return _profile(await self._row(self._database))
+        return (await self.load())[1]
+
+    async def load(self) -> tuple[str | None, dict[str, Any]]:
+        """The language that the person chose, and the whole profile, in one look."""
+        row = await self._row(self._database)
+        return (row["language"] if row else None), _profile(row)
 
     async def _row(self, reader: Reader) -> Row | None:
-        return await reader.one(_FIND, {"user_id": self.id})
+        return await reader.one(_FIND, {"user_id": self.id}) if self.id else None
 
     async def _change(self, change: Callable[[str | None, dict[str, Any]], str | None]) -> None:
+        if not self.id:
+            return
         marks = self._marks() if self._marks else await self._fence.mark(self.id)
         async with self._fence.transaction(marks) as tx:
             row = await self._row(tx)
@@ -91,7 +105,6 @@ class Everyone:
         self._fence = fence
         self._registered = registered
         self._clock = clock
-        self.unscrubbed = False
 
     async def export(self, user_id: str) -> dict[str, Any]:
         """All that is held about a person, as plain JSON values, a key for each kind."""
@@ -102,27 +115,39 @@ class Everyone:
         """Erase a person in one transaction behind the fence, then what is no table; how many of each kind left.
 
         What is under way for them, or in a chat that holds words of theirs, writes nothing any more. Deleted content is overwritten on
-        disk; where a reader holds that up, `unscrubbed` stays true and `scrub` finishes it.
+        disk; where that has to wait, `scrub` finishes it, at the next start too.
         """
         counts: dict[str, int] = {}
+        registered = sorted(self._registered.items())
         async with self._database.transaction() as tx:
-            chats = [chat for data in self._registered.values() if data.chats for chat in await data.chats(tx, user_id)]
-            await self._fence.bump(tx, user_id, *chats)
-            for name, data in sorted(self._registered.items()):
+            await self._fence.bump(tx, user_id)  # the person's row first: a turn that holds it has written before their chats are looked up
+            chats = [chat for _, data in registered if data.chats for chat in await data.chats(tx, user_id)]
+            await self._fence.bump(tx, *chats)
+            for name, data in registered:
                 counts[name] = await data.erase(tx, user_id)
-        for name, data in sorted(self._registered.items()):
-            if data.clean is not None:
-                counts[name] += await data.clean(user_id)
-        self.unscrubbed = True
-        await self.scrub()
+            await tx.run(_UNSCRUBBED, {"id": uuid.uuid4().hex})
+        try:
+            for name, data in registered:
+                if data.clean is not None:
+                    counts[name] += await data.clean(user_id)
+        finally:
+            await self.scrub()
         return counts
 
     async def scrub(self) -> None:
-        """Overwrite what an erasure left in the engine's log, if there is any."""
-        if self.unscrubbed and await self._database.scrub():
-            self.unscrubbed = False
-        elif self.unscrubbed:
-            log.warning("erased content is still in the database's log: a reader holds it up, and it is tried again")
+        """Overwrite what erasures left in the database's file and log, if there is any; what fails is tried again."""
+        try:
+            waiting = await self._database.all(_TO_SCRUB)
+            if not waiting:
+                return
+            if await self._database.scrub():
+                async with self._database.transaction() as tx:
+                    await tx.many(_SCRUBBED, [{"id": row["id"]} for row in waiting])
+                return
+            reason = "a reader holds it up"
+        except StorageError as error:
+            reason = str(error)
+        log.warning("erased content is not overwritten on disk yet, and that is tried again: %s", reason)
 
 
 def own_data(queues: Sequence[Queue]) -> list[PersonalData]:

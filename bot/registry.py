@@ -11,7 +11,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_type_hints
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bot.context import Context, Handler
 from bot.errors import ConfigurationError
@@ -126,7 +127,9 @@ class Registry:
     # ------------------------------------------------------------------------------------ what a person says
 
     def command(self, name: str, *, help: str = "", usage: str = "", who: Who = "all") -> Callable[[F], F]:
-        """`/name`: `help` and `usage` are messages of the catalogs."""
+        """`/name`: `help` and `usage` are messages of the catalogs. Raises ConfigurationError for a name that nobody can type."""
+        if parse_command(f"/{name}") != (name, ""):
+            raise ConfigurationError(f"the command {name!r} cannot be typed: use small letters, digits and _, without the /")
 
         def add(handler: F) -> F:
             _once(self.commands, name, Command(name, handler, help, usage, who), "command")
@@ -136,6 +139,8 @@ class Registry:
 
     def text(self, phrase: str) -> Callable[[F], F]:
         """A message that is this phrase, case, accents, punctuation and surrounding space aside; before the turn."""
+        if not said(phrase):
+            raise ConfigurationError(f"the text {phrase!r} holds neither letters nor digits: no message can be told from it")
 
         def add(handler: F) -> F:
             _once(self.texts, said(phrase), handler, "text")
@@ -262,9 +267,14 @@ def load(modules: Iterable[str] = BUILT_IN, *, installed: bool = True) -> Regist
 
 def _register(registry: Registry, name: str, plugin: Any) -> None:
     register = getattr(plugin, "register", plugin if callable(plugin) else None)
-    if register is None:
+    if not callable(register):
         raise ConfigurationError(f"the plugin {name!r} has no function register(registry)")
-    register(registry)
+    try:
+        register(registry)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"the plugin {name!r}: {error}") from error
+    except Exception as error:  # a plugin's own code can raise anything
+        raise ConfigurationError(f"the plugin {name!r} cannot register: {error!r}") from error
 
 
 # ---------------------------------------------------------------------------------------------- routing
@@ -278,11 +288,11 @@ def said(text: str) -> str:
 
 def parse_command(text: str) -> tuple[str, str] | None:
     """`/name@bot args` as `(name, args)`, or None where the text is no command."""
-    if not text.startswith("/"):
+    if not text.startswith("/") or text[1:2].isspace():
         return None
-    head, _, args = text[1:].partition("\n") if "\n" in text.split(" ", 1)[0] else text[1:].partition(" ")
+    head, *rest = text[1:].split(maxsplit=1) or [""]
     name = head.split("@", 1)[0].casefold()
-    return (name, args.strip()) if name and name.replace("_", "").isalnum() else None
+    return (name, "".join(rest).strip()) if name.replace("_", "").isalnum() else None
 
 
 def route(registry: Registry, update: Update, awaited: str | None = None) -> tuple[Handler | None, Command | None, str]:
@@ -311,15 +321,23 @@ _JSON_TYPES: Mapping[Any, str] = {str: "string", int: "integer", float: "number"
 def tool_of(function: Callable[..., Any]) -> Tool:
     """The tool that a function is: `async def name(ctx, product: str, n: int = 1) -> str`.
 
-    Raises ConfigurationError for a parameter without a type, or of a type that JSON schema has no plain word for.
+    Raises ConfigurationError for one without a place for the context, or a parameter of a type that JSON schema has no plain word for.
     """
     name = function.__name__
     if not inspect.iscoroutinefunction(function):
         raise ConfigurationError(f"the tool {name!r} must be an async function")
-    hints = get_type_hints(function)
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters:
+        raise ConfigurationError(f"the tool {name!r} needs a first parameter for the context, as in `async def {name}(ctx, ...)`")
+    try:
+        hints = get_type_hints(function)
+    except NameError as error:  # a name that is imported for type checkers alone
+        raise ConfigurationError(f"the tool {name!r}: {error}, so its types cannot be read: import it, or leave that type out") from error
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+    for parameter in parameters[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ConfigurationError(f"the tool {name!r}: the model gives arguments by name, so {parameter.name!r} needs one of its own")
         properties[parameter.name] = _schema_of(name, parameter.name, hints.get(parameter.name))
         if parameter.default is inspect.Parameter.empty:
             required.append(parameter.name)
@@ -328,15 +346,24 @@ def tool_of(function: Callable[..., Any]) -> Tool:
 
 
 def _schema_of(tool: str, parameter: str, hint: Any) -> dict[str, Any]:
-    arguments = getattr(hint, "__args__", ())
-    if getattr(hint, "__origin__", None) is Literal:
-        return {"type": "string", "enum": list(arguments)}
-    plain = [a for a in arguments if a is not type(None)] if type(None) in arguments else [hint]
-    if len(plain) == 1 and plain[0] in _JSON_TYPES:
-        return {"type": _JSON_TYPES[plain[0]]}
-    if getattr(hint, "__origin__", None) in (list, Sequence) and arguments and arguments[0] in _JSON_TYPES:
-        return {"type": "array", "items": {"type": _JSON_TYPES[arguments[0]]}}
-    raise ConfigurationError(f"the tool {tool!r}: give {parameter!r} a type, one of str, int, float, bool, list, Literal")
+    if (schema := _schema(hint)) is None:
+        raise ConfigurationError(f"the tool {tool!r}: give {parameter!r} a type, one of str, int, float, bool, list, Literal")
+    return schema
+
+
+def _schema(hint: Any) -> dict[str, Any] | None:
+    """The JSON schema of a type; of `T | None` that of T, since what may be None may be left out."""
+    if (word := _JSON_TYPES.get(hint) if isinstance(hint, type) else None) is not None:
+        return {"type": word}
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        words = {_JSON_TYPES.get(type(value)) for value in arguments}
+        return {"type": words.pop(), "enum": list(arguments)} if len(words) == 1 and None not in words else None
+    if origin in (Union, UnionType) and len(plain := [a for a in arguments if a is not type(None)]) == 1:
+        return _schema(plain[0])
+    if origin in (list, Sequence) and (items := _schema(arguments[0])) is not None:
+        return {"type": "array", "items": items}
+    return None
 
 
 __all__ = [

@@ -49,10 +49,14 @@ async def migrate(database: Database, sets: Sequence[Migrations], *, name: str) 
 
 async def _apply(tx: Transaction, owner: str, path: Path) -> None:
     try:
-        for statement in statements(path.read_text(encoding="utf-8")):
+        for statement in _read(path):
             await tx.run(statement)
     except (StorageError, OSError, UnicodeDecodeError) as error:
         raise StorageError(f"the migration {path.name!r} of {owner!r} cannot run, and nothing was changed: {error}") from error
+
+
+def _read(path: Path) -> list[str]:
+    return statements(path.read_text(encoding="utf-8"))
 
 
 def versions_of(one: Migrations) -> dict[int, Path]:

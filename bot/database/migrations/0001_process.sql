@@ -18,7 +18,8 @@ CREATE TABLE users (
     PRIMARY KEY (agent_id, user_id)
 );
 
--- The three queues have one form. line is what keeps its order: a chat for inbox and outbox, a person for jobs.
+-- The three queues have one form. line is what keeps its order: a chat for inbox and outbox, a person for jobs. Rows that are done keep
+-- their id and no more, and the indexes are over the others, so that a long past costs a claim nothing.
 CREATE TABLE inbox (
     agent_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -34,8 +35,8 @@ CREATE TABLE inbox (
     claimed_until BIGINT NOT NULL,
     PRIMARY KEY (agent_id, id)
 );
-CREATE INDEX inbox_waiting ON inbox (agent_id, state, line, seq);
-CREATE INDEX inbox_person ON inbox (agent_id, user_id);
+CREATE INDEX inbox_open ON inbox (agent_id, seq) WHERE state IN ('new', 'claimed');
+CREATE INDEX inbox_line ON inbox (agent_id, line, seq) WHERE state IN ('new', 'claimed');
 
 CREATE TABLE outbox (
     agent_id TEXT NOT NULL,
@@ -52,8 +53,8 @@ CREATE TABLE outbox (
     claimed_until BIGINT NOT NULL,
     PRIMARY KEY (agent_id, id)
 );
-CREATE INDEX outbox_waiting ON outbox (agent_id, state, line, seq);
-CREATE INDEX outbox_person ON outbox (agent_id, user_id);
+CREATE INDEX outbox_open ON outbox (agent_id, seq) WHERE state IN ('new', 'claimed');
+CREATE INDEX outbox_line ON outbox (agent_id, line, seq) WHERE state IN ('new', 'claimed');
 
 CREATE TABLE jobs (
     agent_id TEXT NOT NULL,
@@ -70,5 +71,12 @@ CREATE TABLE jobs (
     claimed_until BIGINT NOT NULL,
     PRIMARY KEY (agent_id, id)
 );
-CREATE INDEX jobs_waiting ON jobs (agent_id, state, line, seq);
-CREATE INDEX jobs_person ON jobs (agent_id, user_id);
+CREATE INDEX jobs_open ON jobs (agent_id, seq) WHERE state IN ('new', 'claimed');
+CREATE INDEX jobs_line ON jobs (agent_id, line, seq) WHERE state IN ('new', 'claimed');
+
+-- An erasure leaves a row here until what it deleted is overwritten on disk as well; the next start finds it after a crash.
+CREATE TABLE scrubs (
+    agent_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (agent_id, id)
+);

@@ -1,0 +1,304 @@
+"""One update: its rights, its language, its handler, and how the words of the answer leave; an error becomes words here, once."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.context import Context, Handler
+from bot.errors import BadRequest, BotError, NotAllowed, StorageError, SubjectErased, TransportError
+from bot.fence import SubjectFence
+from bot.i18n import Catalogs, detect
+from bot.inbox import JobQueue, Queue
+from bot.log import Counters
+from bot.personal_data import Everyone, Profile
+from bot.ports import Assistant, Database, Edits, Files, Library, Marks, ReplyStream, Sends, Streams, Transaction
+from bot.registry import Command, Parts, Registry, parse_command, route
+from bot.settings import Settings
+from bot.values import Reply, Update
+
+log = logging.getLogger(__name__)
+
+SHOWN_WITHIN_MS = 300_000  # an answer that is shown while it is written is sent again if the process dies before it has ended
+CONSOLE_ADMIN = "console:local"
+
+
+@dataclass(slots=True)
+class Core:
+    """The parts that dispatching needs; made once, in `app.py`."""
+
+    settings: Settings
+    registry: Registry
+    database: Database
+    fence: SubjectFence
+    inbox: Queue
+    outbox: Queue
+    jobs: JobQueue
+    people: Everyone
+    catalogs: Catalogs
+    counters: Counters
+    clock: Callable[[], int]
+    ai: Assistant
+    library: Library
+    parts: Parts
+    bot: Any
+    transports: dict[str, Sends] = field(default_factory=dict)
+
+
+def _(message: str) -> str:
+    return message
+
+
+class _NoModerator(NotAllowed):
+    message = _("In a group, only its administrators may use that command.")
+
+
+class _Stranger(NotAllowed):
+    message = _("This bot answers only the people that it was set up for. /help still works, and so does everything about your own data.")
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Who takes an update. `handler` is None for a command that nobody registered; `awaited`: it answers what the bot had asked."""
+
+    handler: Handler | None
+    command: Command | None
+    args: str
+    awaited: bool
+
+
+def refused(settings: Settings, ctx: Context, routed: Routed) -> NotAllowed | None:
+    """Whether this person may not do this: commands by their `who`, anything else by the list of those allowed."""
+    command = routed.command
+    if ctx.is_admin:
+        return None
+    if command is None:
+        allowed = ctx.command or routed.awaited or not settings.allowed_users or ctx.sender in settings.allowed_users
+        return None if allowed else _Stranger()
+    if command.who == "admins":
+        return NotAllowed(command.name)
+    if command.who == "moderators" and ctx.is_group and not ctx.update.may_moderate:
+        return _NoModerator(command.name)
+    return None
+
+
+def for_log(error: BaseException) -> str:
+    """An error as the log may have it: the sentence of a BadRequest can quote what a person wrote."""
+    if isinstance(error, BadRequest):
+        return error.code
+    return f"{error.code}: {error}" if isinstance(error, BotError) else repr(error)
+
+
+def stopping() -> bool:
+    """Whether this task is being cancelled, as opposed to a CancelledError that came out of something it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class Handling:
+    """What answering one update needs; also how its words leave. `answering` has the streams under way, by chat."""
+
+    def __init__(self, core: Core, update: Update, answering: dict[str, ReplyStream]) -> None:
+        self._core = core
+        self._update = update
+        self._answering = answering
+        self._marks: Marks = {}
+        self._replies = 0
+        self._gettext = core.catalogs.gettext(update.lang)
+
+    async def run(self, *, last_try: bool) -> None:
+        """Answer the update. Raises StorageError where it is to be tried again, unless it is the last try; every other error is said."""
+        try:
+            self._marks = await self._core.fence.mark(*filter(None, (self._update.sender, self._update.chat_key)))
+            await self._handle(*await self._context())
+        except SubjectErased:
+            log.info("update %s: erased while it was under way", self._update.id)
+        except StorageError as error:  # nothing can be stored now: the update stays in the inbox
+            if not last_try:
+                raise
+            await self.apologise(error, directly=True)
+        except asyncio.CancelledError as error:
+            if stopping():
+                raise
+            await self.apologise(error)
+        except Exception as error:  # noqa: BLE001 - the one boundary where an error becomes words
+            await self.apologise(error)
+
+    async def _handle(self, ctx: Context, routed: Routed) -> None:
+        if refusal := refused(self._core.settings, ctx, routed):
+            raise refusal
+        if routed.handler is not None:
+            await routed.handler(ctx)
+        elif ctx.command:
+            await ctx.reply(ctx._("I do not know the command /{name}. /help lists those there are.").format(name=ctx.command))
+
+    async def apologise(self, error: BaseException, *, directly: bool = False) -> None:
+        """Say an error in words. One that nobody foresaw gets a short id that the log has too.
+
+        `directly`: also where nothing can be stored. Else that is a StorageError.
+        """
+        if isinstance(error, BotError):
+            log.warning("update %s: %s", self._update.id, for_log(error))
+            words = error.words(self._gettext)
+        else:
+            short = secrets.token_hex(3)
+            log.error("update %s: error %s", self._update.id, short, exc_info=error)
+            _ = self._gettext
+            words = _("Something went wrong on my side (error {id}). Please try again in a moment.").format(id=short)
+        self._core.counters.add("errors_said")
+        try:
+            await self.reply(words)
+        except SubjectErased:
+            pass
+        except StorageError:
+            transport = self._core.transports.get(self._update.transport)
+            if not directly or transport is None:
+                raise
+            with contextlib.suppress(TransportError):
+                await transport.send(self._update.chat_key, words)
+
+    # ------------------------------------------------------------------------------------ context
+
+    async def _context(self) -> tuple[Context, Routed]:
+        core, update = self._core, self._update
+        user = Profile(core.database, core.fence, update.sender or "", clock=core.clock, marks=lambda: self._marks)
+        chosen, profile = await user.load()
+        lang = await self._language(user, chosen, profile)
+        self._gettext = core.catalogs.gettext(lang)
+        expected = await self._expected(user, profile)
+        handler, command, args = route(core.registry, update, expected)
+        awaited = expected is not None and command is None and handler is core.registry.answers.get(expected)
+        parsed = parse_command(update.text)
+
+        async def expect(name: str, *, seconds: int = 300) -> None:
+            until = core.clock() + seconds * 1000
+            await user.set("bot", "expected", {"name": name, "chat": update.chat_key, "until": until})
+
+        transport = core.transports.get(update.transport)
+        ctx = Context(
+            update=update,
+            lang=lang,
+            gettext=self._gettext,
+            ngettext=core.catalogs.ngettext(lang),
+            ai=core.ai,
+            library=core.library,
+            user=user,
+            people=self,
+            outgoing=self,
+            expect=expect,
+            counters=core.counters,
+            is_admin=update.sender == CONSOLE_ADMIN or update.sender in core.settings.admins,
+            args=args,
+            command=parsed[0] if parsed else "",
+            languages=core.catalogs.languages,
+            files=transport if isinstance(transport, Files) else None,
+            bot=core.bot,
+        )
+        return ctx, Routed(handler, command, args, awaited)
+
+    async def _expected(self, user: Profile, profile: Mapping[str, Any]) -> str | None:
+        """The name of the answer that is expected from this person in this chat; whatever they write here next takes it, a command too.
+
+        It is marked with the update that took it, and not removed: that update may have to run again.
+        """
+        update, expected = self._update, profile.get("bot", {}).get("expected")
+        if not expected:
+            return None
+        over = expected["until"] < self._core.clock() or expected.get("taken") not in (None, update.id)
+        if over or (expected["chat"] == update.chat_key and parse_command(update.text)):
+            await user.set("bot", "expected", None)
+        elif expected["chat"] == update.chat_key:
+            await user.set("bot", "expected", {**expected, "taken": update.id})
+            return str(expected["name"])
+        return None
+
+    async def _language(self, user: Profile, chosen: str | None, profile: Mapping[str, Any]) -> str:
+        """The person's choice, else the platform's word, else that of the message (or of the last that told), else the default."""
+        core, update = self._core, self._update
+        known = core.catalogs.languages
+        if told := core.catalogs.match(chosen) or core.catalogs.match(update.lang):
+            return told
+        seen = profile.get("bot", {}).get("language")
+        found = detect(update.text) if not update.text.startswith("/") else None
+        if found in known and found != seen:
+            await user.set("bot", "language", found)
+        return next(lang for lang in (found, seen, core.catalogs.default) if lang in known)
+
+    # ------------------------------------------------------------------------------------ Outgoing
+
+    async def reply(self, text: str) -> None:
+        """Put a reply into the outbox; a second run of the same update puts the same row, so nobody reads it twice."""
+        self._replies += 1
+        async with self._core.fence.transaction(self._marks) as tx:
+            await self._put(tx, f"{self._update.id}:{self._replies}", text)
+        self._core.outbox.notify()
+
+    async def deliver(self, tx: Transaction, reply: Reply) -> None:
+        """Put a turn's reply into the outbox, inside the transaction that stores the turn."""
+        await self._put(tx, self._answer_id, reply.text, wait_ms=SHOWN_WITHIN_MS if isinstance(self._transport, Streams) else 0)
+
+    async def answer(self, stream: ReplyStream) -> None:
+        """Show an answer, as it comes where the platform can; one that an earlier run of this update has stored is only sent."""
+        outbox, chat, transport = self._core.outbox, self._update.chat_key, self._transport
+        if await outbox.state(self._answer_id) is not None:
+            await outbox.due_now(self._answer_id)
+            return
+        self._answering[chat] = stream
+        try:
+            if not isinstance(transport, Streams):
+                await _drained(stream)
+                outbox.notify()
+                return
+            try:
+                await transport.stream(chat, stream)
+            except TransportError as error:  # the turn goes on, and what it stores is sent whole
+                log.warning("update %s: streaming failed: %s", self._update.id, error)
+                await _drained(stream)
+                await outbox.due_now(self._answer_id)
+            else:
+                await outbox.done(self._answer_id)
+        finally:
+            self._answering.pop(chat, None)
+
+    async def progress(self, text: str) -> None:
+        """Show how far long work is, where the platform can change a line in place."""
+        transport = self._transport
+        if isinstance(transport, Edits):
+            with contextlib.suppress(TransportError):
+                await transport.progress(self._update.chat_key, self._update.id, text)
+
+    @property
+    def _transport(self) -> object:
+        return self._core.transports.get(self._update.transport)
+
+    @property
+    def _answer_id(self) -> str:
+        return f"{self._update.id}:answer"
+
+    async def _put(self, tx: Transaction, entry_id: str, text: str, *, wait_ms: int = 0) -> None:
+        update = self._update
+        payload = {"text": text, "reply_to": update.id if update.is_group else None}
+        await self._core.outbox.put(
+            tx, entry_id, kind=update.transport, line=update.chat_key, user_id=update.sender or "", payload=payload, wait_ms=wait_ms
+        )
+
+    # ------------------------------------------------------------------------------------ People
+
+    async def export(self, user_id: str) -> dict[str, Any]:
+        """All that is held about a person."""
+        return await self._core.people.export(user_id)
+
+    async def erase(self, user_id: str) -> dict[str, int]:
+        """Erase a person. The words about it are written after it, so the epochs are noted anew; not the person's: no row of them stays."""
+        counts = await self._core.people.erase(user_id)
+        left = (subject for subject in (self._update.sender, self._update.chat_key) if subject and subject != user_id)
+        self._marks = await self._core.fence.mark(*left)
+        return counts
+
+
+async def _drained(stream: ReplyStream) -> None:
+    async for _fragment in stream:
+        pass
