@@ -15,6 +15,7 @@ UNKNOWN = _("I do not know: I found no answer to that in my documents.")
 HELLO = _("Hello! Ask me something and I will look for it in my documents. /help lists what I can do.")
 WELCOME = _("You are welcome! If you have another question, I will look for it in my documents.")
 GOODBYE = _("Goodbye! I am here whenever you have a question.")
+ABOUT = _("I am Sabio: ask me something and I answer from my documents and say where it comes from. /help lists what I can do.")
 FINE = _("Fine, thank you! Ask me something and I will look for it in my documents.")
 
 _PLEASANTRIES = {
@@ -27,6 +28,10 @@ _PLEASANTRIES = {
         "|thank you very much|many thanks|ok thanks|great thanks"
     ),
     GOODBYE: "adios|chao|chau|hasta luego|hasta pronto|hasta manana|nos vemos|bye|goodbye|see you|see you later",
+    ABOUT: (
+        "quien eres|hola quien eres|que eres|como te llamas|que haces|que puedes hacer|que sabes hacer|ayuda|who are you|hi who are you"
+        "|hello who are you|what are you|what is your name|what can you do|help"
+    ),
     FINE: "como estas|hola como estas|hola que tal|que tal estas|how are you|hi how are you|hello how are you",
 }
 SAID = {phrase: message for message, phrases in _PLEASANTRIES.items() for phrase in phrases.split("|")}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 LONGEST_CODE = 800  # characters; a longer example is not shown
-MOST_ITEMS = 8
+MOST_ITEMS, LONGEST_ITEM = 8, 200  # an item that is longer is cut to its first sentence
 
 _SHORT_FORMS = (
     r"(?<!\bp\.)(?<!\bej\.)(?<!\bSr\.)(?<!\bSra\.)(?<!\bDr\.)(?<!\bDra\.)(?<!\betc\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bno\.)"
@@ -39,13 +39,20 @@ def units(markdown: str) -> list[Unit]:
     for unit in _read(_parser().parse(_without_components(markdown))):
         announced = found and found[-1].text.endswith(":")
         if unit.text:
-            if announced and unit.below == "item" and found[-1].below.count("\n") < MOST_ITEMS - 1:
-                found[-1] = replace(found[-1], below="\n".join(filter(None, [found[-1].below, f"- {unit.text}"])))
+            if announced and unit.below == "item":
+                found[-1] = replace(found[-1], below=_with_item(found[-1].below, unit.text))
             else:
                 found += [Unit(sentence, unit.heading) for sentence in _sentences(unit.text)]
         elif announced and not found[-1].below:
             found[-1] = replace(found[-1], below=unit.below)
     return found
+
+
+def _with_item(below: str, text: str) -> str:
+    if below.count("\n") >= MOST_ITEMS - 1 or below.startswith("```"):
+        return below
+    item = text if len(text) <= LONGEST_ITEM else _sentences(text)[0]
+    return "\n".join(filter(None, [below, f"- {item}"]))
 
 
 @lru_cache(maxsize=1)

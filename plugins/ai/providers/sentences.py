@@ -1,32 +1,50 @@
 """The sentences of some passages that answer a question best: pure, without a model, for prose in Spanish and English."""
 
+import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from bot import Passage, detect
 from plugins.ai.providers.reading import Unit, units
 from plugins.ai.providers.stopwords import STOP
 
 MOST = 3  # sentences in an answer
-RELEVANT = 0.5  # share of the question's words that a passage has to hold
-CLOSE = 0.6  # a further sentence has to be this close to the best one
-OTHER_LANGUAGE = 0.5
-LONG = 60  # words; a longer sentence answers less well
+RELEVANT = 0.5  # more than this share of the question's weight has to be in a sentence, with what it stands under,
+WHOLE, PART = 0.6, 0.3  # or so much in the whole passage and so much of it in the sentence
+ABOUT = 0.5  # share of it that a heading has to hold for the whole section to be about the question
+CLOSE = 0.75  # how close to the best one a sentence from elsewhere has to be
+ALIKE = 0.5  # share of words in common at which two sentences say the same
+OTHER_LANGUAGE = 0.4
+LONG, SHORT = 60, 4  # words: outside of these a sentence answers less well
+RARE, COMMON = 1.0, 0.3  # what a word of the question weighs at most and at least
+LIGHT, LIGHT_LENGTH = 0.6, 4  # a short word is most often a verb that everyone says another way: it weighs less
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
+_ABOUT_THE_PAGE = re.compile(r"(?:en )?est[ae] (?:pagina|guia|seccion|documento)|(?:in )?this (?:page|guide|section|document)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A sentence with where it comes from and how well it answers."""
+class Sentence:
+    """A unit with where it stands: the number of its passage, its place there, and how many of its section come before it."""
 
     unit: Unit
     number: int
-    position: int
+    place: int
+    into_section: int
+    heading: str
+    page: str
+    fitting: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A sentence with how well it answers, and how much its heading alone says that its section does."""
+
+    sentence: Sentence
     score: float
-    holds: frozenset[str]
+    section: float
 
 
 def plain(text: str) -> str:
@@ -39,35 +57,74 @@ def answer(question: str, passages: Sequence[Passage], language: str) -> str:
 
     Passages in `language` are preferred to those in another.
     """
-    terms = _terms(question)
-    candidates = [c for n, passage in enumerate(passages, 1) for c in _candidates(n, passage, terms, language)]
-    chosen = _choose(candidates)
-    return _written(sorted(chosen, key=lambda c: (c.number, c.position)))
+    terms = [word for word in dict.fromkeys(_words(question)) if word not in STOP and (len(word) > 1 or word.isdigit())]
+    sentences = [sentence for n, passage in enumerate(passages, 1) for sentence in _sentences(n, passage, language)]
+    if not terms or not sentences:
+        return ""
+    ranked = _rank(sentences, _weights(terms, sentences))
+    return _written(_choose(ranked)) if ranked else ""
 
 
-def _terms(question: str) -> list[str]:
-    words = list(dict.fromkeys(_words(question)))
-    return [word for word in words if word not in STOP and (len(word) > 1 or word.isdigit())]
+# ---------------------------------------------------------------------------------------------- what there is
 
 
-def _words(text: str) -> list[str]:
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return _WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c)))
-
-
-def _candidates(n: int, passage: Passage, terms: Sequence[str], language: str) -> Iterator[_Candidate]:
-    """The sentences of a passage, none where it is not about what is asked."""
-    named = f"{passage.section or ''} {passage.citation or ''}"
-    if not terms or len(_held(terms, f"{named} {passage.text}")) / len(terms) < RELEVANT:
-        return
+def _sentences(n: int, passage: Passage, language: str) -> list[Sentence]:
+    """The sentences of a passage; the last part of its section is its heading, what is before that its page."""
+    above = [part.strip() for part in (passage.section or passage.citation or passage.source or "").split("›")]
     fitting = 1.0 if detect(passage.text) in (language, None) else OTHER_LANGUAGE
-    for position, unit in enumerate(units(passage.text)):
-        own, headed = _held(terms, unit.text), _held(terms, f"{named} {unit.heading}")
-        if unit.text.endswith("?") or not (own or headed):
-            continue
-        score = len(own) / len(terms) + 0.6 * len(headed - own) / len(terms) + 0.1 / n + 0.1 / (position + 1)
-        score *= fitting * (0.7 if len(unit.text.split()) > LONG or len(unit.text.split()) < 3 else 1.0)
-        yield _Candidate(unit, n, position, score, own | headed)
+    found: list[Sentence] = []
+    for place, unit in enumerate(units(passage.text)):
+        heading = unit.heading or above[-1]
+        same = found and found[-1].heading == heading
+        into = found[-1].into_section + 1 if same else 0
+        found.append(Sentence(unit, n, place, into, heading, " ".join(above[:-1]), fitting))
+    return found
+
+
+def _weights(terms: Sequence[str], sentences: Sequence[Sentence]) -> dict[str, float]:
+    """What each word of the question weighs: the fewer sentences hold it, the more; one that none holds weighs most."""
+    holding = [_held(terms, f"{s.unit.text} {s.heading}") for s in sentences]
+    counts = {term: sum(term in held for held in holding) for term in terms}
+    whole = math.log(1 + len(sentences))
+    rarity = {t: max(COMMON, min(RARE, math.log(1 + len(sentences) / n) / whole)) if n else RARE for t, n in counts.items()}
+    return {term: weight * (LIGHT if len(term) <= LIGHT_LENGTH else 1.0) for term, weight in rarity.items()}
+
+
+# ---------------------------------------------------------------------------------------------- how well it answers
+
+
+def _rank(sentences: Sequence[Sentence], weights: Mapping[str, float]) -> list[Ranked]:
+    """The relevant sentences, the best first."""
+    by_passage: dict[int, frozenset[str]] = {}
+    for s in sentences:
+        by_passage[s.number] = by_passage.get(s.number, frozenset()) | _held(list(weights), f"{s.unit.text} {s.heading} {s.page}")
+    shares = {number: sum(weights[term] for term in held) / sum(weights.values()) for number, held in by_passage.items()}
+    ranked = [r for s in sentences if not s.unit.text.endswith("?") and (r := _ranked(s, weights, shares[s.number])) is not None]
+    return sorted(ranked, key=lambda r: -r.score)
+
+
+def _ranked(sentence: Sentence, weights: Mapping[str, float], passage: float) -> Ranked | None:
+    terms, whole = list(weights), sum(weights.values())
+
+    def share(held: frozenset[str]) -> float:
+        return sum(weights[term] for term in held) / whole
+
+    text = sentence.unit.text
+    own, headed, paged = (_held(terms, part) for part in (text, sentence.heading, sentence.page))
+    enough = PART if passage > WHOLE else RELEVANT
+    if share(own | headed | paged) <= enough or not own | headed:
+        return None
+    named = len([word for word in _words(sentence.heading) if word not in STOP]) or 1
+    section = share(headed) * math.sqrt(min(1.0, len(headed) / named))
+    score = share(own) + 0.8 * section + 0.4 * section / (1 + sentence.into_section) + 0.1 / sentence.number + 0.1 * share(paged)
+    words = len(text.split())
+    if words > LONG or words < SHORT:
+        score *= 0.7
+    if text[-1].isalnum():  # a caption, the text of a link, an entry of a list
+        score *= 0.8
+    if _ABOUT_THE_PAGE.match(plain(text)):
+        score *= 0.3
+    return Ranked(sentence, score * sentence.fitting, section)
 
 
 def _held(terms: Sequence[str], text: str) -> frozenset[str]:
@@ -77,32 +134,51 @@ def _held(terms: Sequence[str], text: str) -> frozenset[str]:
 
 def _kin(term: str, word: str) -> bool:
     """Whether two words are forms of one: `borro` and `borrar`, `envío` and `envíos`."""
+    if term[:3] != word[:3]:
+        return False
     shorter = min(len(term), len(word))
     same = next((i for i in range(shorter) if term[i] != word[i]), shorter)
     return same >= 4 and same >= 0.7 * shorter and max(len(term), len(word)) - same <= 5
 
 
-def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    ranked = sorted(candidates, key=lambda c: -c.score)
-    chosen: list[_Candidate] = []
-    seen: set[str] = set()
-    for candidate in ranked:
-        if len(chosen) == MOST or candidate.score < CLOSE * ranked[0].score:
+def _words(text: str) -> list[str]:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return _WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c)))
+
+
+# ---------------------------------------------------------------------------------------------- the answer
+
+
+def _choose(ranked: Sequence[Ranked]) -> list[Sentence]:
+    """The best sentence, what follows it where its section is about the question, and others that are as good and say something else."""
+    best, chosen = ranked[0], [ranked[0].sentence]
+    if best.sentence.unit.below:
+        return chosen
+    following = {(r.sentence.number, r.sentence.place): r for r in ranked}
+    while len(chosen) < MOST and not chosen[-1].unit.below:
+        after = following.get((chosen[-1].number, chosen[-1].place + 1))
+        if after is None or after.sentence.heading != best.sentence.heading or max(best.section, after.score / best.score) < ABOUT:
             break
-        if (said := plain(candidate.unit.text)) not in seen:
-            seen.add(said)
-            chosen.append(candidate)
-        if candidate.unit.below:
-            break  # a list or an example is an answer by itself
+        chosen.append(after.sentence)
+    for other in ranked[1:]:
+        if len(chosen) == MOST or other.score < CLOSE * best.score:
+            break
+        if not other.sentence.unit.below and not any(_alike(other.sentence, one) for one in chosen):
+            chosen.append(other.sentence)
     return chosen
 
 
-def _written(chosen: Sequence[_Candidate]) -> str:
+def _alike(one: Sentence, other: Sentence) -> bool:
+    a, b = (set(_words(sentence.unit.text)) - STOP for sentence in (one, other))
+    return one == other or len(a & b) >= ALIKE * min(len(a), len(b))
+
+
+def _written(chosen: Sequence[Sentence]) -> str:
     """Sentences as one paragraph; a list or an example stands below the sentence that announces it."""
+    first = chosen[0].number
     text = ""
-    for candidate in chosen:
-        sentence = cite(replace(candidate.unit, text=candidate.unit.text.strip()), candidate.number)
-        text += f"{' ' if text and not text.endswith(chr(10)) else ''}{sentence}"
+    for sentence in sorted(chosen, key=lambda s: (s.number != first, s.number, s.place)):
+        text += f"{' ' if text and not text.endswith(chr(10)) else ''}{cite(sentence.unit, sentence.number)}"
     return text.strip()
 
 
@@ -110,4 +186,4 @@ def cite(unit: Unit, n: int) -> str:
     """`It takes 3 days [1].`: the number ahead of the stop at the end."""
     bare = unit.text.rstrip(".:;!… ")
     end = unit.text[len(bare) :].strip() or "."
-    return f"{bare} [{n}]{end}\n{unit.below}\n\n" if unit.below else f"{bare} [{n}]{end}"
+    return f"{bare} [{n}]{end}\n\n{unit.below}\n\n" if unit.below else f"{bare} [{n}]{end}"
