@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from bot import Embedder, Passage, RagError
 from plugins.rag.embedders import LexicalOnly, embed_all, query_vector
-from plugins.rag.index import Chunk, Index
+from plugins.rag.index import Chunk, Index, Staged
 from plugins.rag.ingest import searched
 from plugins.rag.storage import Damaged, Storage, Store, StoredChunk, StoredDocument, checksum, packed, sealed, unpacked
 
@@ -35,6 +36,13 @@ class Collection:
         self._must_embed = must_embed
         self._index = Index()
         self._generation = -1
+        self._incomplete = False
+        self._refused: set[str] = set()
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the embedder was down when something should have been embedded: `embed_missing` makes up for it."""
+        return self._incomplete
 
     @property
     def dense(self) -> bool:
@@ -70,7 +78,10 @@ class Collection:
             return
         stored = {document.id: document for document in await store.documents()}
         fresh = [d for d in stored.values() if (mine := self.documents.get(d.id)) is None or mine.generation != d.generation]
-        chunks = await self._chunks_of(store, fresh, everything=not self.documents)
+        chunks: dict[str, list[StoredChunk]] = {document.id: [] for document in fresh}
+        async for page in store.chunks(fresh):
+            for chunk in page:
+                chunks[chunk.document_id].append(chunk)
         damaged = await asyncio.to_thread(_damaged, fresh, chunks)
         if damaged:
             await self._give_up(store, damaged, stored)
@@ -79,12 +90,6 @@ class Collection:
         await self._show([(document, chunks.get(document.id, [])) for document in fresh], await self._known(store, chunks), drop=gone)
         self.documents = stored
         self._generation = generation
-
-    async def _chunks_of(self, store: Store, documents: Sequence[StoredDocument], *, everything: bool) -> dict[str, list[StoredChunk]]:
-        found: dict[str, list[StoredChunk]] = {document.id: [] for document in documents}
-        for chunk in await store.chunks(None if everything else list(found)):
-            found.setdefault(chunk.document_id, []).append(chunk)
-        return found
 
     async def _give_up(self, store: Store, damaged: Sequence[str], stored: dict[str, StoredDocument]) -> None:
         if (name := self.storage.set_aside()) is not None:
@@ -99,17 +104,13 @@ class Collection:
             return {}
         digests = list({chunk.digest for pieces in chunks.values() for chunk in pieces})
         kept = await store.vectors(self._embedder.id, digests) if digests else {}
-        found = {digest: vector for digest, data in kept.items() if (vector := unpacked(data)) is not None}
-        sizes = [len(vector) for vector in found.values()]
-        usual = max(set(sizes), key=sizes.count, default=0)
-        return {digest: vector for digest, vector in found.items() if len(vector) == usual}
+        return await asyncio.to_thread(_unpacked, kept)
 
     async def _show(
         self, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], vectors: Mapping[str, Array], *, drop: Sequence[str] = ()
     ) -> None:
         index = self._index
-        pieces = {document.id: [_searchable(document, chunk) for chunk in chunks] for document, chunks in documents}
-        staged = await asyncio.to_thread(index.stage, pieces, vectors)
+        staged = await asyncio.to_thread(_staged, index, documents, vectors)
         index.show(staged, drop=drop)
         if index.worn:
             self._index = await asyncio.to_thread(index.rebuilt)
@@ -142,6 +143,8 @@ class Collection:
     async def embed_missing(self, store: Store) -> bool:
         """Embed what has no vector yet: after a change of embedder, or a failure of it. False where the embedder is down."""
         missing = self._index.without_vectors() if self.dense else {}
+        missing = {digest: text for digest, text in missing.items() if digest not in self._refused}
+        self._incomplete = False
         vectors: dict[str, Array] = {}
         done = await self._embed(store, missing, vectors)
         if vectors:
@@ -170,9 +173,11 @@ class Collection:
         except RagError as error:
             if self._must_embed:
                 raise
+            self._incomplete = True
             self._on_error(error)
             return False
         if lost:
+            self._refused |= {digests[text] for text in lost}
             self._on_error(RagError("EMBEDDING_FAILED", f"the embedder refuses {len(lost)} chunks: they are found by their words alone"))
         return True
 
@@ -204,6 +209,17 @@ class Collection:
 
 def _damaged(documents: Iterable[StoredDocument], chunks: Mapping[str, Sequence[StoredChunk]]) -> list[str]:
     return [document.id for document in documents if checksum(document, chunks.get(document.id, ())) != document.checksum]
+
+
+def _unpacked(kept: Mapping[str, bytes]) -> dict[str, Array]:
+    """Vectors that are whole, and of the dimension that most have."""
+    found = {digest: vector for digest, data in kept.items() if (vector := unpacked(data)) is not None}
+    usual = Counter(map(len, found.values())).most_common(1)
+    return {digest: vector for digest, vector in found.items() if len(vector) == usual[0][0]}
+
+
+def _staged(index: Index, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], vectors: Mapping[str, Array]) -> Staged:
+    return index.stage({document.id: [_searchable(document, chunk) for chunk in chunks] for document, chunks in documents}, vectors)
 
 
 def _searchable(document: StoredDocument, chunk: StoredChunk) -> Chunk:

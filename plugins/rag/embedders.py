@@ -55,7 +55,7 @@ class HashingEmbedder:
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word in map(fold, words(text)):
-                for name, weight in features(word):
+                for name, weight, _ in features(word):
                     digest = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
                     row[digest % self.dimensions] += weight if digest >> 63 else -weight
         return normalised(rows)
@@ -72,7 +72,8 @@ class RemoteEmbedder:
         self._base_url = base_url
         self._key = key
         self._prefixes = prefixes
-        self._held: Any = None
+        self._client: Any = None
+        self._holders = 0
         self.id = ":".join(str(part) for part in (options.provider, model, options.dimensions) if part)
 
     async def embed(self, texts: Sequence[str]) -> Array:
@@ -85,19 +86,17 @@ class RemoteEmbedder:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Keep the connection open over many calls; without it each call opens and closes its own."""
-        if self._held is not None:
+        """Keep the connection that the first call opens; without it each call opens and closes its own."""
+        self._holders += 1
+        try:
             yield
-            return
-        async with self._client() as client:
-            self._held = client
-            try:
-                yield
-            finally:
-                self._held = None
+        finally:
+            self._holders -= 1
+            if not self._holders and self._client is not None:
+                client, self._client = self._client, None
+                await client.close()
 
-    def _client(self) -> Any:
-        openai = _openai(self.id)
+    def _new_client(self, openai: Any) -> Any:
         timeout = self._options.timeout
         return openai.AsyncOpenAI(
             api_key=self._key or "none",
@@ -113,9 +112,11 @@ class RemoteEmbedder:
 
     async def _create(self, texts: list[str]) -> Any:
         openai = _openai(self.id)
+        if self._client is None:
+            self._client = self._new_client(openai)
         extra: dict[str, Any] = {"dimensions": self._options.dimensions} if self._options.dimensions else {}
         try:
-            return await self._held.embeddings.create(model=self._model, input=texts, encoding_format="float", **extra)
+            return await self._client.embeddings.create(model=self._model, input=texts, encoding_format="float", **extra)
         except openai.APIStatusError as error:
             if error.status_code in _REFUSED:
                 raise TextRefused(f"the embedder {self.id!r} refused a text: HTTP {error.status_code}") from error

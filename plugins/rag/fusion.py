@@ -7,7 +7,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 DENSE_WEIGHT = 0.6
-RELEVANT_SHARE = 0.3
+RELEVANT_SHARE = 0.44
 """A question of which no chunk holds so much finds nothing. Calibrated on questions whose article was taken away; see
 docs/decisions/relevance.md."""
 COMPANION = 0.5

@@ -29,8 +29,14 @@ class Chunk:
 
     @property
     def searched(self) -> str:
-        """What both legs read: the headings belong to the piece."""
+        """What is embedded: the headings belong to the piece."""
         return searched(self.section, self.text)
+
+    @property
+    def indexed(self) -> str:
+        """What the lexical leg reads: a document's name says what it is about, too."""
+        name = self.label.rsplit("/", 1)[-1]
+        return f"{name.rsplit('.', 1)[0]}\n{self.searched}"
 
     def passage(self, score: float) -> Passage:
         """As it is handed out."""
@@ -93,7 +99,7 @@ class Index:
         for name, chunks in documents.items():
             slots[name] = range(start + len(added), start + len(added) + len(chunks))
             added.extend(chunks)
-        texts = [chunk.searched for chunk in added]
+        texts = [chunk.indexed for chunk in added]
         size = start + len(added)
         dimension = next((len(vector) for vector in vectors.values()), self.dimension)
         if dimension != self.dimension:

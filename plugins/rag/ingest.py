@@ -93,7 +93,7 @@ def cut(
 
 
 def searched(heading: str, text: str) -> str:
-    """What both legs read of a piece: its headings belong to it."""
+    """What is embedded of a piece: its headings belong to it."""
     return f"{heading}\n{text}" if heading else text
 
 

@@ -80,9 +80,9 @@ def of_document(given: Document, origin: str, *, owner: str = "") -> Item:
 
 def of_upload(name: str, data: bytes, *, owner: str, owner_is_admin: bool) -> Item:
     """A file that somebody sent."""
-    label = files.printable(Path(clean(name).replace("\\", "/")).with_name(Path(clean(name).replace("\\", "/")).name or "file"))
-    label = label.rsplit("/", 1)[-1]
-    document = StoredDocument(f"upload:{label}", label, "upload", owner=owner, owner_is_admin=int(owner_is_admin))
+    label = " ".join(clean(name).replace("\\", "/").rsplit("/", 1)[-1].split()) or "file"
+    whose = "" if owner_is_admin else f"{digest_of(owner)[:8]}:"  # what admins send is the bot's: nobody else may replace it
+    document = StoredDocument(f"upload:{whose}{label}", label, "upload", owner=owner, owner_is_admin=int(owner_is_admin))
     return Item(document, data=data)
 
 

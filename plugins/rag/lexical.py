@@ -10,7 +10,6 @@ small neighbours are joined, so that adding one text never rebuilds the whole in
 import re
 import unicodedata
 from array import array
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +19,9 @@ import numpy as np
 from plugins.rag.stopwords import STOP_WORDS
 
 K1 = 0.8
-B = 0.75
-WORD_WEIGHT = 1.0
-PREFIX_WEIGHT = 1.0
-GRAM_WEIGHT = 0.6
+B = 0.6
+GRAM_WEIGHT = 0.6  # beside 1 for a word and its prefix, in the order of the chunks
+STEM_SHARE, GRAM_SHARE = 1.6, 0.3  # of a word's first four letters and of its other pieces, beside 1, in the share that a chunk holds
 PREFIX = 5
 GRAM = 4
 BACKGROUND = 200  # the share is told as though so many other chunks stood by: in a small library every word counts about the same
@@ -45,11 +43,15 @@ def words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text))
 
 
-def features(word: str) -> list[tuple[str, float]]:
-    """What a folded word is found by, each with its weight."""
+def features(word: str) -> list[tuple[str, float, float]]:
+    """What a folded word is found by, each with its weight in the order of the chunks and in the share that a chunk holds.
+
+    The two differ: rare endings tell chunks apart, but whether a chunk is about the word at all is told by its beginning.
+    """
     framed = f"_{word}_"
     grams = dict.fromkeys(framed[i : i + GRAM] for i in range(len(framed) - GRAM + 1))
-    return [(word, WORD_WEIGHT), (word[:PREFIX] + "*", PREFIX_WEIGHT), *((f"#{gram}", GRAM_WEIGHT) for gram in grams)]
+    pieces = [(f"#{gram}", GRAM_WEIGHT, STEM_SHARE if gram == word[:GRAM] else GRAM_SHARE) for gram in grams]
+    return [(word, 1.0, 1.0), (word[:PREFIX] + "*", 1.0, 1.0), *pieces]
 
 
 class Vocabulary(dict[str, int]):
@@ -69,7 +71,7 @@ class Vocabulary(dict[str, int]):
         elif (number := self._folded.get(word, STOP)) == STOP:
             number = self._folded[word] = len(self._starts) - 1
             known = self.feature_ids
-            self._flat.extend([known.setdefault(name, len(known)) for name, _ in features(word)])
+            self._flat.extend([known.setdefault(name, len(known)) for name, *_ in features(word)])
             self._starts.append(len(self._flat))
         self[form] = number
         return number
@@ -168,14 +170,14 @@ class Lexicon:
         segments = self._segments
         size = sum(segment.size for segment in segments)
         alive = alive[:size]
-        ids, weights, unknown = self._question(question)
+        ids, weights, telling, unknown = self._question(question)
         postings = [_postings(segment, ids) for segment in segments]
         live = max(int(alive.sum()), 1)
         frequency, start = np.zeros(len(ids)), 0
         for segment, (term, at) in zip(segments, postings, strict=True):
             frequency += np.bincount(term, weights=alive[start : start + segment.size][segment.slots[at]], minlength=len(ids))
             start += segment.size
-        telling = weights * _idf(frequency, live + BACKGROUND)
+        telling = telling * _idf(frequency, live + BACKGROUND)
         total = float(telling.sum()) + unknown * _idf(0.0, live + BACKGROUND)
         weights = weights * _idf(frequency, live)
         lengths = np.concatenate([segment.lengths for segment in segments]) if segments else np.empty(0)
@@ -192,16 +194,19 @@ class Lexicon:
             start += n
         return Scores(bm25 * alive, share * alive / total if total else share)
 
-    def _question(self, question: str) -> tuple[Array, Array, float]:
-        """The features of a question that some chunk may hold, their weights, and the weight of those that none holds."""
-        weights: Counter[str] = Counter()
+    def _question(self, question: str) -> tuple[Array, Array, Array, float]:
+        """The features of a question that some chunk may hold, both their weights, and the weight in the share of those that none holds."""
+        found: dict[str, tuple[float, float]] = {}
         for word in dict.fromkeys(map(fold, words(question))):
             if word and word not in STOP_WORDS:
-                for name, weight in features(word):
-                    weights[name] = max(weights[name], weight)  # type: ignore[assignment]
-        known = {number: weight for name, weight in weights.items() if (number := self._vocabulary.feature_ids.get(name)) is not None}
-        unknown = sum(weight for name, weight in weights.items() if name not in self._vocabulary.feature_ids)
-        return np.array(list(known), dtype=np.int64), np.array(list(known.values()), dtype=np.float64), unknown
+                for name, weight, telling in features(word):
+                    before = found.get(name, (0.0, 0.0))
+                    found[name] = (max(weight, before[0]), max(telling, before[1]))
+        ids = self._vocabulary.feature_ids
+        known = [(ids[name], *both) for name, both in found.items() if name in ids]
+        unknown = sum(telling for name, (_, telling) in found.items() if name not in ids)
+        rows = np.array(known, dtype=np.float64).reshape(-1, 3)
+        return rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2], unknown
 
 
 def _joinable(left: Segment, right: Segment) -> bool:

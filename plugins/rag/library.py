@@ -1,6 +1,8 @@
 """The bot's own library: a Rag over the tables of its database, chosen by the settings."""
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ def _(message: str) -> str:
 def register(registry: Registry) -> None:
     """Enter the bot: see `plugins.rag.register`."""
     registry.migrations("rag", MIGRATIONS)
+    registry.lifespan(_connected)
     registry.part(Library, build)  # type: ignore[type-abstract]  # a port is found by its Protocol
     for name in EMBEDDERS:
         registry.embedder(name, _builder(name))
@@ -44,7 +47,7 @@ def build(parts: Parts) -> "Rag":
     from plugins.rag import options as check
     from plugins.rag.embedders import choose
     from plugins.rag.rag import MEBIBYTE, Rag
-    from plugins.rag.storage import Tables
+    from plugins.rag.tables import Tables
 
     settings = parts.settings
     options = check.checked(
@@ -61,6 +64,15 @@ def build(parts: Parts) -> "Rag":
     )
     embedder, embedding = choose(embedding_options(parts), parts.registry.embedders)
     return Rag(options, Tables(parts.database, parts.fence), embedder, embedding, strict=False)
+
+
+@asynccontextmanager
+async def _connected(parts: Parts) -> AsyncIterator[None]:
+    """The embedder's connection stays open as long as the bot runs."""
+    library = parts.find(Library)
+    held = getattr(library, "connected", None)
+    async with held() if held else nullcontext():
+        yield
 
 
 def embedding_options(parts: Parts) -> EmbeddingOptions:
@@ -90,7 +102,7 @@ async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
 
 async def erase(tx: Transaction, user_id: str) -> int:
     """Remove what a person who is no admin sent, and the person's id from what stays, which is the bot's."""
-    from plugins.rag.storage import drop_unused_vectors, rise
+    from plugins.rag.tables import drop_unused_vectors, rise
 
     who = {"user_id": user_id}
     theirs = "agent_id = :agent_id AND owner = :user_id"

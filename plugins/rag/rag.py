@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from plugins.rag.ingest import Ingested
 from plugins.rag.intake import ANSWERS, Intake, Item, all_found, of_document, of_stored, of_upload
 from plugins.rag.loaders import PdfParser
 from plugins.rag.options import Options
-from plugins.rag.storage import Damaged, Storage, Store, StoredDocument, storage_for
+from plugins.rag.storage import Damaged, InMemory, Storage, Store, StoredDocument
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -74,6 +74,7 @@ class Rag:
         self._collection = Collection(storage, embedder, batch_size=embedding.batch_size, on_error=self._tell, must_embed=strict)
         self._writing = asyncio.Lock()
         self._building: asyncio.Task[None] | None = None
+        self._embedding: asyncio.Task[None] | None = None
         self._built = False
         self._failure: RagError | None = None
         self._failed_at = 0.0
@@ -90,6 +91,10 @@ class Rag:
         index where it is not built. After a failed ingestion the same error is raised at once for `retry_delay_ms`.
         """
         count, floor = self._options.top_k if top_k is None else top_k, self._options.min_score if min_score is None else min_score
+        if not isinstance(query, str):
+            raise check.wrong("query", query, "a text")
+        if where is not None and not isinstance(where, Mapping):
+            raise check.wrong("where", where, "a mapping of names to values")
         check.whole("top_k", count, least=1)
         check.share("min_score", floor)
         if self._failure is not None and time.monotonic() - self._failed_at < self._options.retry_delay:
@@ -101,8 +106,9 @@ class Rag:
     async def _question(self, query: str) -> Any:
         """The question's vector, or None where there is no embedder, or it is down: then words alone answer, and it rests for a while."""
         resting = self._embedder_failed_at
-        if resting is not None and time.monotonic() - resting < self._options.retry_delay:
+        if not self._collection.dense or (resting is not None and time.monotonic() - resting < self._options.retry_delay):
             return None
+        self._catch_up_on_vectors()
         try:
             vector = await self._collection.vector(query)
             if vector is not None and not self._collection.fits(vector):
@@ -114,6 +120,21 @@ class Rag:
             return None
         self._embedder_failed_at = None
         return vector
+
+    def _catch_up_on_vectors(self) -> None:
+        """Embed, in the background, what could not be embedded while the embedder was down."""
+        if self._collection.incomplete and (self._embedding is None or self._embedding.done()):
+            self._embedding = asyncio.create_task(self._embed_missing())
+            self._embedding.add_done_callback(_seen)
+
+    async def _embed_missing(self) -> None:
+        async with self._writing, self._storage.open() as store, self._collection.connected():
+            if not await self._collection.embed_missing(store):
+                self._embedder_failed_at = time.monotonic()
+
+    def connected(self) -> AbstractAsyncContextManager[None]:
+        """Keep the embedder's connection open meanwhile."""
+        return self._collection.connected()
 
     # ------------------------------------------------------------------------------------ building
 
@@ -128,13 +149,13 @@ class Rag:
             async with self._storage.open() as store:
                 if await store.generation() != self._collection.generation:
                     async with self._writing:
-                        await self._collection.load(store)
+                        await self._collection.load(store)  # another process, or an erasure, changed what is stored
 
     async def _build_once(self) -> None:
         """One build at a time, whoever asks; it goes on where whoever asked is cancelled."""
         if self._building is None or self._building.done():
             self._building = asyncio.create_task(self._build())
-            self._building.add_done_callback(lambda task: None if task.cancelled() else task.exception())
+            self._building.add_done_callback(_seen)
         await asyncio.shield(self._building)
 
     async def _build(self) -> None:
@@ -179,7 +200,12 @@ class Rag:
         items = all_found(self._options.paths, self._options.cwd, by_path.get, "folder")
         items += [of_document(given, "given") for given in self._options.given]
         seen = {item.document.id for item in items if item.problem != "not_found"}
-        gone = [name for name, document in known.items() if document.origin in ("folder", "given") and name not in seen]
+        hidden = [item.path for item in items if item.path is not None and item.problem == "unreadable"]
+        gone = [
+            name
+            for name, document in known.items()
+            if document.origin in ("folder", "given") and name not in seen and not any(map(Path(document.path).is_relative_to, hidden))
+        ]
         for name, document in known.items():
             if name in seen or name in gone or document.state not in ANSWERS:
                 continue
@@ -303,8 +329,17 @@ class Rag:
 
     def _tell(self, error: Exception) -> None:
         log.warning("rag: %s", error)
-        if self._options.on_error is not None:
-            self._options.on_error(error)
+        try:
+            if self._options.on_error is not None:
+                self._options.on_error(error)
+        except Exception:
+            log.exception("on_error failed")
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """Whoever waited was told of the error; where nobody waits any more, it is no error of the event loop."""
+    if not task.cancelled():
+        task.exception()
 
 
 _CODES = {"unsupported": "UNSUPPORTED_FORMAT", "missing": "MISSING_DEPENDENCY"}
@@ -317,6 +352,23 @@ def _raise_first(outcomes: Sequence[Ingested]) -> None:
             detail = f" ({outcome.detail})" if outcome.detail else ""
             code: Any = _CODES.get(outcome.status, "LOAD_FAILED")
             raise RagError(code, f"{outcome.source!r} cannot be read: {outcome.reason}{detail}", source=outcome.source)
+
+
+def storage_for(path: str | Path | None, cwd: Path) -> Storage:
+    """What `persist_path` asks for. Raises RagError INVALID_OPTIONS for a name that is neither `.json` nor `.db`."""
+    if path is None:
+        return InMemory()
+    whole = cwd / path
+    kind = whole.suffix.casefold()
+    if kind not in (".json", ".db"):
+        raise RagError("INVALID_OPTIONS", f"persist_path={str(path)!r} is not allowed: name a .json or a .db file")
+    if kind == ".json":
+        from plugins.rag.json_file import JsonFile
+
+        return JsonFile(whole)
+    from plugins.rag.tables import DatabaseFile
+
+    return DatabaseFile(whole)
 
 
 def format_context(hits: Sequence[Passage]) -> str:

@@ -1,0 +1,129 @@
+"""An index in one JSON file, written anew after every change and put in place atomically."""
+
+import asyncio
+import hashlib
+import json
+import os
+import time
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from bot import RagError
+from plugins.rag.storage import Damaged, Shelf, Store, StoredChunk, StoredDocument, renamed
+
+_FORMAT = 1
+_SECONDS_BETWEEN_BATCHES = 2.0
+
+
+class JsonFile:
+    """One file, written anew after every change and put in place atomically; its checksum tells whether it is whole."""
+
+    shared = False
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._shelf: _JsonShelf | None = None
+
+    @asynccontextmanager
+    async def open(self, owner: str = "") -> AsyncIterator[Store]:
+        """The file's content. Raises RagError INVALID_INDEX where it is damaged or cannot be read or written."""
+        if self._shelf is None:
+            shelf = _JsonShelf(self.path)
+            if (data := await asyncio.to_thread(_read, self.path)) is not None:
+                await asyncio.to_thread(_fill, shelf, data, self.path)
+            self._shelf = shelf
+        yield self._shelf
+
+    def set_aside(self) -> str | None:
+        """Rename the file."""
+        self._shelf = None
+        return renamed([self.path])
+
+
+class _JsonShelf(Shelf):
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._saved_at = 0.0
+
+    async def write(self, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], *, remove: Sequence[str] = ()) -> int:
+        before = dict(self.held), self.state
+        generation = await super().write(documents, remove=remove)
+        try:
+            await self._save()
+        except RagError:
+            self.held, self.state = before
+            raise
+        return generation
+
+    async def keep_vectors(self, embedder: str, vectors: Mapping[str, bytes]) -> None:
+        await super().keep_vectors(embedder, vectors)
+        if time.monotonic() - self._saved_at > _SECONDS_BETWEEN_BATCHES:  # the whole file is written each time
+            await self._save()
+
+    async def drop_vectors(self, embedder: str) -> None:
+        await super().drop_vectors(embedder)
+        await self._save()
+
+    async def tidy(self) -> None:
+        before = sum(map(len, self.by_embedder.values()))
+        await super().tidy()
+        if sum(map(len, self.by_embedder.values())) != before:
+            await self._save()
+
+    async def _save(self) -> None:
+        await asyncio.to_thread(lambda: _write(self._path, _dumped(self)))
+        self._saved_at = time.monotonic()
+
+
+def _dumped(shelf: Shelf) -> bytes:
+    body = {
+        "state": shelf.state,
+        "documents": [{**asdict(document), "chunks": [asdict(c) for c in chunks]} for document, chunks in shelf.held.values()],
+        "vectors": {name: {d: b64encode(v).decode() for d, v in kept.items()} for name, kept in shelf.by_embedder.items()},
+    }
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return _head(hashlib.sha256(text).hexdigest()) + text + b"}\n"
+
+
+def _head(digest: str) -> bytes:
+    return b'{"format":%d,"sha256":"%s","index":' % (_FORMAT, digest.encode())
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RagError("INVALID_INDEX", f"persist_path={str(path)!r} cannot be read: {error.strerror}") from error
+
+
+def _fill(shelf: Shelf, data: bytes, path: Path) -> None:
+    start = len(_head("0" * 64))
+    text = data[start:-2]
+    if data[:start] != _head(hashlib.sha256(text).hexdigest()) or data[-2:] != b"}\n":
+        raise Damaged(f"the saved index {str(path)!r} is damaged: its checksum does not match")
+    body = json.loads(text)
+    shelf.state = body["state"]
+    for entry in body["documents"]:
+        chunks = [StoredChunk(**chunk) for chunk in entry.pop("chunks")]
+        shelf.held[entry["id"]] = (StoredDocument(**entry), chunks)
+    shelf.by_embedder = {name: {d: b64decode(v) for d, v in kept.items()} for name, kept in body["vectors"].items()}
+
+
+def _write(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RagError("INVALID_INDEX", f"persist_path={str(path)!r} cannot be written: {error.strerror}") from error

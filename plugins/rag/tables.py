@@ -1,0 +1,196 @@
+"""An index in tables: those of the bot's database, or of a SQLite file of its own."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from bot import Database, Fence, RagError, StorageError, Transaction
+from plugins.rag.storage import Damaged, Store, StoredChunk, StoredDocument, renamed
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+OWNER = "rag"
+
+
+class Tables:
+    """The tables of the bot's database, which somebody else opened and closes."""
+
+    shared = True
+
+    def __init__(self, database: Database, fence: Fence) -> None:
+        self._database = database
+        self._fence = fence
+
+    @asynccontextmanager
+    async def open(self, owner: str = "") -> AsyncIterator[Store]:
+        """The store over the database; what is written for `owner` goes behind the fence."""
+        if not owner:
+            yield TableStore(self._database, self._database.transaction)
+            return
+        marks = await self._fence.mark(owner)
+        yield TableStore(self._database, lambda: self._fence.transaction(marks))
+
+    def set_aside(self) -> str | None:
+        """It is the bot's own database: nothing is moved."""
+        return None
+
+
+class DatabaseFile:
+    """A SQLite file of its own, open only while something is read or written, so that nobody has to close it."""
+
+    shared = False
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._sound = False
+
+    @asynccontextmanager
+    async def open(self, owner: str = "") -> AsyncIterator[Store]:
+        """The store over the file. Raises Damaged where the file is no database or holds other than what was written."""
+        from bot import open_database
+        from bot.registry import Migrations
+
+        try:
+            async with open_database(f"sqlite:///{self.path}", migrations=[Migrations(OWNER, MIGRATIONS)], core=False) as database:
+                await self._look(database)
+                yield TableStore(database, database.transaction)
+        except StorageError as error:
+            if isinstance(error.__cause__, Exception) and any(sign in str(error) for sign in _DAMAGE):
+                raise Damaged(f"the saved index {str(self.path)!r} is damaged: {error.__cause__}") from error
+            raise RagError("INVALID_INDEX", f"persist_path={str(self.path)!r} cannot be used: {error}") from error
+
+    async def _look(self, database: Database) -> None:
+        """Once: is the file whole?"""
+        if not self._sound:
+            row = await database.one("PRAGMA integrity_check")
+            if row is None or row["integrity_check"] != "ok":
+                raise Damaged(f"the saved index {str(self.path)!r} is damaged: SQLite finds it so")
+            self._sound = True
+
+    def set_aside(self) -> str | None:
+        """Rename the file and what SQLite keeps beside it."""
+        return renamed([self.path, Path(f"{self.path}-wal"), Path(f"{self.path}-shm")])
+
+
+_DAMAGE = ("malformed", "not a database", "no such table", "no such column", "disk I/O error", "encrypted")
+_PAGE = 2_000  # chunks read at a time
+_ALL_AT_ONCE = 200  # more vectors than so many are read in one go
+_COLUMNS = tuple(StoredDocument.__dataclass_fields__)
+_CHUNK_COLUMNS = tuple(StoredChunk.__dataclass_fields__)
+_PUT_DOCUMENT = (
+    f"INSERT INTO documents (agent_id, {', '.join(_COLUMNS)}) VALUES (:agent_id, {', '.join(':' + c for c in _COLUMNS)})"
+    f" ON CONFLICT (agent_id, id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _COLUMNS if c != 'id')}"
+)
+_PUT_CHUNK = f"INSERT INTO chunks (agent_id, {', '.join(_CHUNK_COLUMNS)}) VALUES (:agent_id, {', '.join(':' + c for c in _CHUNK_COLUMNS)})"
+_RISE = (
+    "INSERT INTO library_state (agent_id, generation) VALUES (:agent_id, 1)"
+    " ON CONFLICT (agent_id) DO UPDATE SET generation = library_state.generation + 1 RETURNING generation"
+)
+_DROP_UNUSED = (
+    "DELETE FROM chunk_vectors WHERE agent_id = :agent_id AND digest NOT IN (SELECT digest FROM chunks WHERE agent_id = :agent_id)"
+)
+
+
+class TableStore:
+    """A Store over tables of the bot's database, in the SQL that all engines share."""
+
+    def __init__(self, database: Database, transaction: Callable[[], AbstractAsyncContextManager[Transaction]]) -> None:
+        self._database = database
+        self._transaction = transaction
+
+    async def generation(self) -> int:
+        """How often the tables changed, whichever process did it."""
+        row = await self._database.one("SELECT generation FROM library_state WHERE agent_id = :agent_id")
+        return int(row["generation"]) if row else 0
+
+    async def documents(self) -> list[StoredDocument]:
+        """All of them, removed ones included."""
+        rows = await self._database.all(f"SELECT {', '.join(_COLUMNS)} FROM documents WHERE agent_id = :agent_id ORDER BY id")
+        return [StoredDocument(**row) for row in rows]
+
+    async def chunks(self, documents: Sequence[StoredDocument]) -> AsyncIterator[list[StoredChunk]]:
+        """Those of the documents, a page at a time, so that reading many does not hold up the event loop."""
+        sql = (
+            f"SELECT {', '.join(_CHUNK_COLUMNS)} FROM chunks WHERE agent_id = :agent_id"
+            " AND document_id = :id AND position >= :start AND position < :end ORDER BY position"
+        )
+        small = (
+            f"SELECT {', '.join(_CHUNK_COLUMNS)} FROM chunks WHERE agent_id = :agent_id"
+            " AND document_id >= :first AND document_id <= :last ORDER BY document_id, position"
+        )
+        for page in _pages(documents):
+            if len(page) > 1:
+                rows = await self._database.all(small, {"first": page[0].id, "last": page[-1].id})
+                wanted = {document.id for document in page}
+                yield [StoredChunk(**row) for row in rows if row["document_id"] in wanted]
+                continue
+            for start in range(0, max(page[0].pieces, 1), _PAGE):
+                rows = await self._database.all(sql, {"id": page[0].id, "start": start, "end": start + _PAGE})
+                yield [StoredChunk(**row) for row in rows]
+
+    async def vectors(self, embedder: str, digests: Sequence[str]) -> dict[str, bytes]:
+        """Those there are, by the digest of their text."""
+        sql = "SELECT digest, vector FROM chunk_vectors WHERE agent_id = :agent_id AND embedder = :embedder"
+        if len(digests) > _ALL_AT_ONCE:
+            rows = await self._database.all(sql, {"embedder": embedder})
+            wanted = set(digests)
+            return {row["digest"]: bytes(row["vector"]) for row in rows if row["digest"] in wanted}
+        found = [
+            await self._database.one(f"{sql} AND digest = :digest", {"embedder": embedder, "digest": d}) for d in dict.fromkeys(digests)
+        ]
+        return {row["digest"]: bytes(row["vector"]) for row in found if row}
+
+    async def write(self, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], *, remove: Sequence[str] = ()) -> int:
+        """Replace documents and take others away, in one transaction."""
+        async with self._transaction() as tx:
+            generation = await rise(tx)
+            gone = [{"id": name} for name in (*remove, *(document.id for document, _ in documents))]
+            await tx.many("DELETE FROM chunks WHERE agent_id = :agent_id AND document_id = :id", gone)
+            await tx.many("DELETE FROM documents WHERE agent_id = :agent_id AND id = :id", [{"id": name} for name in remove])
+            await tx.many(_PUT_DOCUMENT, [{**asdict(document), "generation": generation} for document, _ in documents])
+            await tx.many(_PUT_CHUNK, [asdict(chunk) for _, chunks in documents for chunk in chunks])
+        return generation
+
+    async def keep_vectors(self, embedder: str, vectors: Mapping[str, bytes]) -> None:
+        """Keep the vectors of texts."""
+        sql = (
+            "INSERT INTO chunk_vectors (agent_id, embedder, digest, vector) VALUES (:agent_id, :embedder, :digest, :vector)"
+            " ON CONFLICT (agent_id, embedder, digest) DO UPDATE SET vector = excluded.vector"
+        )
+        async with self._transaction() as tx:
+            await tx.many(sql, [{"embedder": embedder, "digest": digest, "vector": vector} for digest, vector in vectors.items()])
+
+    async def drop_vectors(self, embedder: str) -> None:
+        """Forget every vector of an embedder."""
+        async with self._transaction() as tx:
+            await tx.run("DELETE FROM chunk_vectors WHERE agent_id = :agent_id AND embedder = :embedder", {"embedder": embedder})
+
+    async def tidy(self) -> None:
+        """Take away the vectors of texts that are in no chunk any more."""
+        async with self._transaction() as tx:
+            await drop_unused_vectors(tx)
+
+
+def _pages(documents: Sequence[StoredDocument]) -> list[list[StoredDocument]]:
+    """Neighbours by id together, as long as their pieces make no more than a page."""
+    pages: list[list[StoredDocument]] = []
+    room = 0
+    for document in sorted(documents, key=lambda one: one.id):
+        if not pages or document.pieces > room:
+            pages.append([])
+            room = _PAGE
+        pages[-1].append(document)
+        room -= document.pieces
+    return pages
+
+
+async def rise(tx: Transaction) -> int:
+    """Say that the documents changed; the new generation."""
+    row = await tx.one(_RISE)
+    assert row is not None
+    return int(row["generation"])
+
+
+async def drop_unused_vectors(tx: Transaction) -> None:
+    """Take away the vectors of texts that are in no chunk any more."""
+    await tx.run(_DROP_UNUSED)
