@@ -39,6 +39,7 @@ async def open_sqlite(path: Path | None, *, agent_id: str) -> AsyncIterator[Data
         with _storage_errors(where):
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                sqlite3.connect(where).close()  # where this fails inside aiosqlite, its thread goes on and reports to a loop that is closed
             writer = await stack.enter_async_context(_connect(where))
             if path is not None:
                 await _use_wal(writer)
