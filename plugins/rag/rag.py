@@ -169,6 +169,9 @@ class Rag:
                     self._renew()
                     outcomes = await self._sync()
             self._built = True
+            for outcome in outcomes:
+                if outcome.failed and not (self._strict and outcome.named):
+                    self._tell(_failure_of(outcome))
             if self._strict:
                 _raise_first(outcomes)
             self._failure = None
@@ -349,9 +352,13 @@ def _raise_first(outcomes: Sequence[Ingested]) -> None:
     """Raise the first failure of a file that was named itself; those within a folder are only reported."""
     for outcome in outcomes:
         if outcome.failed and outcome.named:
-            detail = f" ({outcome.detail})" if outcome.detail else ""
-            code: Any = _CODES.get(outcome.status, "LOAD_FAILED")
-            raise RagError(code, f"{outcome.source!r} cannot be read: {outcome.reason}{detail}", source=outcome.source)
+            raise _failure_of(outcome)
+
+
+def _failure_of(outcome: Ingested) -> RagError:
+    detail = f" ({outcome.detail})" if outcome.detail else ""
+    code: Any = _CODES.get(outcome.status, "LOAD_FAILED")
+    return RagError(code, f"{outcome.source!r} cannot be read: {outcome.reason}{detail}", source=outcome.source)
 
 
 def storage_for(path: str | Path | None, cwd: Path) -> Storage:
