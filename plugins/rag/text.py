@@ -12,7 +12,9 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _WESTERN = frozenset("áéíóúüñçàèìòùâêîôûäöïëãõßÁÉÍÓÚÜÑÇÀÈÌÒÙÂÊÎÔÛÄÖÏËÃÕœŒ¿¡ªº°«»·€£©®™±×½¼²³§“”‘’„–—…•\xa0\xad")
-_LEGACY = ("cp1252", "mac_roman", "cp850")  # in this order: the first whose every high byte is a letter or sign of the West
+_USUAL = frozenset("áéíóúñü¿¡")
+_OLDER = ("mac_roman", "cp850")
+_ELSEWHERE = ["cp1251", "koi8_r", "cp1250", "cp1253", "cp1254", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"]
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\x80-\x84\x86-\x9f\u200b\u2060\ufeff\ufffe\uffff]")
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _BINARY_SHARE = 0.05
@@ -82,11 +84,18 @@ def _damaged_utf8(data: bytes) -> str | None:
 
 
 def _legacy(data: bytes) -> str:
-    high = bytes(sorted({byte for byte in data if byte > 0x7F}))
-    for encoding in _LEGACY:
-        if _WESTERN.issuperset(high.decode(encoding, "replace")):
-            return data.decode(encoding)
+    """One byte a letter: by far most often cp1252, where every high byte makes sense in it; statistics decide only what is left."""
+    if _western(data, "cp1252"):
+        return data.decode("cp1252")
+    older = [data.decode(encoding) for encoding in _OLDER if _western(data, encoding)]
+    if older:
+        return max(older, key=lambda text: sum(c in _USUAL for c in text))
     import charset_normalizer
 
-    best = charset_normalizer.from_bytes(data[:200_000]).best()
+    best = charset_normalizer.from_bytes(data[:200_000], cp_isolation=_ELSEWHERE).best()
     return data.decode(best.encoding if best else "cp1252", "replace")
+
+
+def _western(data: bytes, encoding: str) -> bool:
+    high = bytes({byte for byte in data if byte > 0x7F})
+    return _WESTERN.issuperset(high.decode(encoding, "replace"))

@@ -91,7 +91,7 @@ def main() -> None:
     sys.setrecursionlimit(3000)
     try:
         answer = READERS[reader](data)
-    except ImportError:
+    except ModuleNotFoundError:
         answer = {"status": "missing", "pages": []}
     except Exception:  # noqa: BLE001  whatever a reader raises says one thing: it cannot read this file
         answer = {"status": "broken", "pages": []}

@@ -1,0 +1,62 @@
+"""How two legs make one order, and when nothing fits."""
+
+import numpy as np
+
+from plugins.rag.fusion import COMPANION, RELEVANT_SHARE, best, fitting, fuse
+
+ALL = np.ones(3, dtype=bool)
+SLOTS = np.array([0, 1, 2])
+
+
+def test_a_leg_that_is_sure_moves_the_order() -> None:
+    """Scores are fused, not ranks: a chunk that one leg puts far ahead wins over one that the other puts just ahead."""
+    fused = fuse(np.array([9.0, 1.0, 0.0]), np.array([0.80, 0.81, 0.1]), ALL)
+
+    assert int(np.argmax(fused)) == 0
+
+
+def test_a_leg_that_tells_nothing_apart_says_nothing() -> None:
+    """Equal scores give no weight to anybody, and no division by zero."""
+    fused = fuse(np.zeros(3), np.array([0.1, 0.9, 0.5]), ALL)
+
+    assert list(np.argsort(-fused)) == [1, 2, 0]
+
+
+def test_removed_chunks_do_not_stretch_the_scale() -> None:
+    """The extremes are those of the live chunks."""
+    live = np.array([True, True, False])
+
+    fused = fuse(np.array([1.0, 2.0, 100.0]), np.array([0.2, 0.3, 0.9]), live)
+
+    assert fused[1] == 1
+    assert fused[0] == 0
+
+
+def test_the_best_are_in_order_and_the_older_first_of_equals() -> None:
+    """Best first; equals by age; never one that is not allowed."""
+    order = np.array([5.0, 7.0, 7.0, 1.0] + [0.0] * 20)
+    allowed = np.ones(24, dtype=bool)
+    allowed[3] = False
+
+    assert list(best(order, allowed, 3)) == [1, 2, 0]
+    assert list(best(order, np.zeros(24, dtype=bool), 3)) == []
+
+
+def test_nothing_fits_where_no_chunk_holds_enough() -> None:
+    """Just below the bar there is nothing, at the bar there is something."""
+    below, at = np.full(3, RELEVANT_SHARE - 0.01), np.array([RELEVANT_SHARE, 0.0, RELEVANT_SHARE * COMPANION])
+
+    assert list(fitting(SLOTS, below, None, None)) == []
+    assert list(fitting(SLOTS, at, None, None)) == [0, 2]
+
+
+def test_an_embedder_without_a_known_bar_lets_everything_through() -> None:
+    """Where it is not known which cosine means anything, the asker's `min_score` decides alone."""
+    assert list(fitting(SLOTS, np.zeros(3), np.array([0.9, 0.1, 0.2]), None)) == [0, 1, 2]
+
+
+def test_either_leg_may_find_that_a_chunk_fits() -> None:
+    """With a bar, a chunk is in by its cosine or by its words."""
+    by_either = fitting(SLOTS, np.array([0.9, 0.0, 0.0]), np.array([0.5, 0.9, 0.5]), 0.84)
+
+    assert list(by_either) == [0, 1]
