@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bot import EmbeddingOptions, Library, Parts, Reader, Registry, Transaction
+from bot import ConfigurationError, EmbeddingOptions, Library, Parts, Reader, Registry, Transaction
 
 if TYPE_CHECKING:
     from plugins.rag.rag import Rag
@@ -43,13 +43,15 @@ def _builder(name: str) -> Any:
 
 
 def build(parts: Parts) -> "Rag":
-    """The library that the settings ask for. Raises RagError INVALID_OPTIONS for an embedder that nobody registered."""
+    """The library that the settings ask for. Raises ConfigurationError for an embedder that nobody registered."""
     from plugins.rag import options as check
     from plugins.rag.embedders import choose
     from plugins.rag.rag import MEBIBYTE, Rag
     from plugins.rag.tables import Tables
 
-    settings = parts.settings
+    settings, known = parts.settings, parts.registry.embedders
+    if settings.embeddings not in known:
+        raise ConfigurationError(f"BOT_EMBEDDINGS={settings.embeddings!r} cannot work: use one of {', '.join(sorted(known))}")
     options = check.checked(
         documents=settings.documents,
         chunk_size=1000,
@@ -62,7 +64,7 @@ def build(parts: Parts) -> "Rag":
         pdf=None,
         on_error=lambda error: parts.counters.add(f"rag_{str(getattr(error, 'code', 'error')).lower()}"),
     )
-    embedder, embedding = choose(embedding_options(parts), parts.registry.embedders)
+    embedder, embedding = choose(embedding_options(parts), known)
     return Rag(options, Tables(parts.database, parts.fence), embedder, embedding, strict=False)
 
 
