@@ -18,7 +18,8 @@ def register(registry: Registry) -> None:
 
 async def start(ctx: Context) -> None:
     """Introduce the bot."""
-    await ctx.reply(f"{about(ctx)}\n\n{ctx._('Ask me something, or write /help for all that I can do.')}")
+    invitation = ctx._("Ask me something, or write /help for all that I can do.")
+    await ctx.reply(f"{about(ctx)}\n\n{invitation}")
 
 
 async def show_help(ctx: Context) -> None:
