@@ -29,6 +29,7 @@ from bot import (
 from plugins.ai.answering import Model, Stop
 from plugins.ai.history import InMemory, InStore, InTable, Windows
 from plugins.ai.prompt import MAX_TOKENS
+from plugins.ai.retrieval import MEMORY_SECONDS
 from plugins.ai.stream import AnswerStream, Outcome
 from plugins.ai.turn import Question, Turns
 from plugins.ai.window import MAX_MESSAGES
@@ -57,7 +58,7 @@ class AIClient:
 
     `window` is how many messages of a chat go to the model, or a MessageStore that holds them; `memory` is MemoryOptions, `True`, or a
     Recall; `rag` a retriever or RagOptions; `tools` are functions `async def name(ctx, …)`. `answer_seconds` bounds a whole answer, its
-    calls of tools included. With `database` and `fence`, turns are kept in the table `messages`; the rest is what the bot hands on.
+    calls of tools included, and `memory_seconds` the wait for facts. With `database` and `fence`, turns are kept in the table `messages`; the rest is what the bot hands on.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class AIClient:
         language: str = "es",
         max_context_tokens: int = MAX_TOKENS,
         answer_seconds: float | None = None,
+        memory_seconds: float = MEMORY_SECONDS,
         database: Database | None = None,
         fence: Fence | None = None,
         windows: Windows | None = None,
@@ -97,6 +99,7 @@ class AIClient:
             translate=translate or _translate,
             persona=persona,
             budget=max_context_tokens,
+            memory_seconds=memory_seconds,
         )
 
     # ------------------------------------------------------------------------------------ the turn

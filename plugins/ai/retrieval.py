@@ -49,9 +49,9 @@ class Bounded:
         return []
 
 
-async def facts(recall: Recall, subjects: Sequence[str]) -> list[Fact]:
-    """The live facts of these subjects, subject by subject, oldest first."""
-    return [fact for subject in subjects for fact in await recall.facts(subject)]
+async def facts(recall: Recall, subjects: Sequence[str], question: str) -> list[Fact]:
+    """The facts of these subjects for a prompt: all, or the most relevant where there are too many."""
+    return list(await recall.relevant(subjects, question))
 
 
 def subjects(recall: Recall | None, chat_key: str, user_id: str | None, *, is_group: bool) -> list[str]:

@@ -73,6 +73,7 @@ class Turns:
     translate: Callable[[str, str], str]
     persona: str | None = None
     budget: int = prompt.MAX_TOKENS
+    memory_seconds: float = retrieval.MEMORY_SECONDS
     order: "Order" = field(default_factory=lambda: Order())
 
     async def run(self, ai: Assistant, question: Question, stop: Stop, outcome: Outcome) -> AsyncGenerator[str, None]:
@@ -109,9 +110,8 @@ class Turns:
         subjects = retrieval.subjects(self.recall, question.chat_key, question.user_id, is_group=question.is_group)
         remembering = finding = None
         if self.recall is not None and subjects:
-            remembering = retrieval.Bounded(
-                "memory", retrieval.facts(self.recall, subjects), seconds=retrieval.MEMORY_SECONDS, counters=self.counters
-            )
+            facts = retrieval.facts(self.recall, subjects, question.text)
+            remembering = retrieval.Bounded("memory", facts, seconds=self.memory_seconds, counters=self.counters)
         if self.rag is not None and (query := question.text.strip() or (question.quoted or "").strip()):
             seconds = self.rag.timeout_ms / 1000 or None
             finding = retrieval.Bounded("retrieval", retrieval.passages(self.rag, query), seconds=seconds, counters=self.counters)
@@ -204,9 +204,10 @@ class Turns:
         evidence = question.text if question.evidence is None else question.evidence
         also: list[Also] = []
         staged = self.recall if question.user_id and evidence.strip() else None
+        private = "" if question.is_group else question.chat_key
         alone = not opening.marks
         if staged is not None and not alone:
-            also.append(lambda tx: staged.stage_extraction(tx, question.user_id or "", evidence, reply.answer))
+            also.append(lambda tx: staged.stage_extraction(tx, question.user_id or "", evidence, reply.answer, chat_key=private))
         if question.deliver is not None:
             also.append(_delivering(question.deliver, reply))
         now = self.clock()
@@ -218,7 +219,7 @@ class Turns:
         )
         await self.history.keep(opening, kept, also)
         if staged is not None and alone:
-            await staged.stage_extraction(None, question.user_id or "", evidence, reply.answer)
+            await staged.stage_extraction(None, question.user_id or "", evidence, reply.answer, chat_key=private)
 
 
 def _delivering(deliver: Deliver, reply: Reply) -> Also:
