@@ -268,7 +268,7 @@ async def query_vector(embedder: Embedder, text: str) -> Array:
 
 def checked(name: str, raw: Array, count: int, dimension: int | None) -> Array:
     """The vectors at length 1, where they are as many as the texts, of one dimension, and numbers. Else RagError EMBEDDING_FAILED."""
-    if raw.ndim != 2 or len(raw) != count:
+    if raw.ndim != 2 or len(raw) != count or not raw.shape[1]:
         raise RagError("EMBEDDING_FAILED", f"the embedder {name!r} gave an array of shape {raw.shape} for {count} texts")
     if dimension is not None and raw.shape[1] != dimension:
         raise RagError("EMBEDDING_FAILED", f"the embedder {name!r} gave {raw.shape[1]} dimensions where it gave {dimension} before")

@@ -1,0 +1,140 @@
+"""The index answers from what is in it, whole or not at all."""
+
+import numpy as np
+
+from plugins.rag.index import MOST_DEAD, Chunk, Index
+
+
+def chunk(document: str, text: str, *, index: int = 0, section: str = "", **metadata: object) -> Chunk:
+    return Chunk(document, index, text, f"docs/{document}.md", section, digest=text, metadata=metadata)
+
+
+def filled(*chunks: Chunk, vectors: dict[str, np.ndarray] | None = None) -> Index:
+    index = Index()
+    by_document: dict[str, list[Chunk]] = {}
+    for one in chunks:
+        by_document.setdefault(one.document, []).append(one)
+    index.show(index.stage(by_document, vectors or {}))
+    return index
+
+
+def found(index: Index, question: str, **options: object) -> list[str]:
+    hits = index.search(question, None, **{"top_k": 3, "min_score": 0.0, **options})  # type: ignore[arg-type]
+    return [hit.text for hit in hits]
+
+
+PAGOS = chunk("faq", "Aceptamos tarjeta y Bizum.", section="FAQ › Pagos", language="es", tema="dinero")
+ENVIOS = chunk("faq", "El envío tarda tres días.", index=1, section="FAQ › Envíos", language="es")
+SHIPPING = chunk("shipping", "Shipping takes three days.", language="en")
+
+
+def test_a_hit_says_all_that_is_known_of_it() -> None:
+    """Text, score, source, section, citation, id, document and position."""
+    (hit,) = filled(PAGOS, ENVIOS).search("¿Aceptan Bizum?", None, top_k=1, min_score=0)
+
+    assert (hit.text, hit.source, hit.section) == ("Aceptamos tarjeta y Bizum.", "docs/faq.md", "FAQ › Pagos")
+    assert (hit.citation, hit.id, hit.doc_id, hit.index) == ("docs/faq.md › FAQ › Pagos", "faq#0", "faq", 0)
+    assert hit.score is not None
+    assert 0 < hit.score <= 1
+
+
+def test_headings_and_the_name_of_a_file_are_searched() -> None:
+    """A piece is found by the headings above it and by what its file is called."""
+    index = filled(PAGOS, ENVIOS, SHIPPING)
+
+    assert found(index, "pagos") == ["Aceptamos tarjeta y Bizum."]
+    assert found(index, "shipping")[0] == "Shipping takes three days."
+
+
+def test_min_score_compares_with_the_score() -> None:
+    """A passage below it is left out."""
+    index = filled(PAGOS, ENVIOS)
+    (hit,) = index.search("envío en días hábiles", None, top_k=1, min_score=0)
+    assert hit.score is not None
+
+    assert found(index, "envío en días hábiles", min_score=hit.score - 0.01) == [ENVIOS.text]
+    assert found(index, "envío en días hábiles", min_score=hit.score + 0.01) == []
+
+
+def test_filters_name_the_source_the_section_or_any_key() -> None:
+    """Every named value must be the chunk's; a list means any of them."""
+    es = chunk("faq", "Plazo: tres días.", section="Envíos", language="es")
+    money = chunk("faq", "Plazo: un mes.", index=1, section="Pagos", language="es", tema="dinero")
+    other = chunk("otro", "Plazo: un año.", language="es")
+    index = filled(es, money, other)
+
+    assert found(index, "plazo", where={"source": "docs/otro.md"}) == [other.text]
+    assert found(index, "plazo", where={"section": "Envíos"}) == [es.text]
+    assert found(index, "plazo", where={"language": "es", "tema": "dinero"}) == [money.text]
+    assert set(found(index, "plazo", where={"doc_id": ["faq", "otro"]})) == {es.text, money.text, other.text}
+    assert found(index, "plazo", where={"tema": "otro"}) == []
+
+
+def test_what_is_staged_does_not_answer_yet() -> None:
+    """A new version takes the place of the old one in one step."""
+    index = filled(ENVIOS)
+    staged = index.stage({"faq": [chunk("faq", "El envío tarda una semana.")]}, {})
+
+    before = found(index, "¿cuánto tarda el envío?")
+    index.show(staged)
+
+    assert before == ["El envío tarda tres días."]
+    assert found(index, "¿cuánto tarda el envío?") == ["El envío tarda una semana."]
+    assert len(index) == 1
+
+
+def test_a_dropped_document_answers_no_more() -> None:
+    """Dropping is by document, and the others stay."""
+    index = filled(PAGOS, SHIPPING)
+
+    index.show(index.stage({}, {}), drop=["faq"])
+
+    assert found(index, "Bizum") == []
+    assert found(index, "shipping") == [SHIPPING.text]
+
+
+def test_with_vectors_the_score_is_the_cosine() -> None:
+    """And the order is of both legs."""
+    vectors = {PAGOS.text: np.array([1, 0], np.float32), ENVIOS.text: np.array([0.6, 0.8], np.float32)}
+    index = filled(PAGOS, ENVIOS, vectors=vectors)
+
+    hits = index.search("otra cosa", np.array([0, 1], np.float32), top_k=2, min_score=0.5)
+
+    assert [(hit.text, hit.score) for hit in hits] == [(ENVIOS.text, 0.8)]
+
+
+def test_a_chunk_without_a_vector_is_found_by_its_words() -> None:
+    """One text that could not be embedded is not lost."""
+    index = filled(PAGOS, ENVIOS, vectors={PAGOS.text: np.array([1, 0], np.float32)})
+
+    hits = index.search("¿cuánto tarda el envío?", np.array([0, 1], np.float32), top_k=1, min_score=0)
+
+    assert [hit.text for hit in hits] == [ENVIOS.text]
+    assert list(index.without_vectors().values()) == [ENVIOS.searched]
+
+
+def test_vectors_can_come_later() -> None:
+    """For chunks that are there already, and in place of those of another dimension."""
+    index = filled(PAGOS, ENVIOS, vectors={PAGOS.text: np.array([1, 0], np.float32)})
+
+    index.give_vectors({ENVIOS.text: np.array([0, 0, 1], np.float32)})
+
+    assert index.dimension == 3
+    assert list(index.without_vectors()) == [PAGOS.digest]
+
+
+def test_a_rebuilt_index_answers_the_same() -> None:
+    """Gaps are closed without a change to any answer."""
+    index = filled(PAGOS, ENVIOS, SHIPPING, vectors={PAGOS.text: np.array([1, 0], np.float32)})
+    for number in range(MOST_DEAD + 2):
+        index.show(index.stage({"temp": [chunk("temp", f"texto {number}")]}, {}))
+    index.show(index.stage({}, {}), drop=["temp"])
+    assert index.worn
+
+    fresh = index.rebuilt()
+
+    assert not fresh.worn
+    assert len(fresh) == 3
+    for question in ("Bizum", "envío", "shipping days"):
+        assert fresh.search(question, None, top_k=3, min_score=0) == index.search(question, None, top_k=3, min_score=0)
+    assert fresh.without_vectors() == index.without_vectors()
