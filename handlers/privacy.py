@@ -1,10 +1,10 @@
 """What a person can say about what is held about them: /memory /remember /forget /my_data /forget_me."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
-from bot import BadRequest, Context, Fact, Recall, Registry, said
+from bot import BadRequest, Context, Fact, MemoryOptions, Recall, Registry, said
 
 NAMESPACE = "memory"  # where in the profile the last listing is kept
 YES = (
@@ -41,6 +41,12 @@ REFUSALS = {
     "SECRET_ID_NUMBER": _("I did not keep that: it looks like the number of an identity document. Secrets have no place in my memory."),
 }
 
+NO_SUCH = _("I hold nothing like that about you. /memory in a private chat lists what there is.")
+USAGE = _(
+    "/memory lists what I remember. Also: /memory edit NUMBER TEXT, /memory pin NUMBER, /memory unpin NUMBER, /memory undo,"
+    " /memory pause, /memory resume, /memory quiet, /memory tell."
+)
+
 
 def register(registry: Registry) -> None:
     """Add the commands about one's own data."""
@@ -56,25 +62,37 @@ def register(registry: Registry) -> None:
 
 
 async def memory(ctx: Context) -> None:
-    """The facts held about a person, each with a way to forget it; in private only."""
+    """The facts held about a person, each with a way to forget it, and what can be done about them; in private only."""
     if ctx.is_group:
         await ctx.reply(ctx._("What I remember about you is between us: ask me with /memory in a private chat."))
         return
-    held = await _recall(ctx).facts(ctx.sender)
-    await ctx.user.set(NAMESPACE, "listed", [fact.id for fact in held] or None)
-    if not held:
-        await ctx.reply(ctx._("I remember nothing about you yet. Tell me something with /remember TEXT."))
-        return
-    head = ctx.ngettext("I remember {n} thing about you:", "I remember {n} things about you:", len(held)).format(n=len(held))
-    lines = [_listed(ctx, number, fact) for number, fact in enumerate(held, 1)]
-    tail = ctx._("To forget one: /forget 1 (its number) or /forget and its text. To erase everything: /forget_me")
-    await ctx.reply("\n".join([head, *lines, "", tail]))
+    word, _, rest = ctx.args.partition(" ")
+    action = ACTIONS.get(said(word)) if word else _list
+    if action is None:
+        raise BadRequest(ctx._(USAGE))
+    await action(ctx, _recall(ctx), rest.strip())
+
+
+async def _list(ctx: Context, held: Recall, rest: str) -> None:
+    facts, chosen = await held.facts(ctx.sender), await held.state(ctx.sender)
+    await ctx.user.set(NAMESPACE, "listed", [fact.id for fact in facts] or None)
+    lines = [ctx._("Memory is paused: I read and write nothing. /memory resume ends that."), ""] if chosen.paused else []
+    if facts:
+        head = ctx.ngettext("I remember {n} thing about you:", "I remember {n} things about you:", len(facts))
+        lines += [head.format(n=len(facts)), *(_listed(ctx, number, fact) for number, fact in enumerate(facts, 1)), ""]
+        lines += [ctx._("To forget one: /forget 1 (its number) or /forget and its text. To erase everything: /forget_me")]
+    else:
+        lines += [ctx._("I remember nothing about you yet. Tell me something with /remember TEXT.")]
+    if replaced := await held.replaced(ctx.sender):
+        until = ctx._("Replaced: {fact}. Until {date}, /memory undo takes back the last change.")
+        lines += [until.format(fact=replaced[-1].text, date=_date(ctx, replaced[-1].until))]
+    await ctx.reply("\n".join(lines))
 
 
 def _listed(ctx: Context, number: int, fact: Fact) -> str:
-    since = ctx._("since {date}").format(date=_date(ctx, fact.updated_at))
-    how = ctx._("you told me") if fact.source == "manual" else ctx._("from our chats")
-    details = [since, how]
+    details = [ctx._("pinned")] if fact.pinned else []
+    details.append(ctx._("since {date}").format(date=_date(ctx, fact.updated_at)))
+    details.append(ctx._("you told me") if fact.source == "manual" else ctx._("from our chats"))
     if fact.expires_at is not None:
         details.append(ctx._("until {date}").format(date=_date(ctx, fact.expires_at)))
     return f"{number}. {fact.text} ({', '.join(details)})"
@@ -87,6 +105,68 @@ def _date(ctx: Context, at_ms: int) -> str:
     return format_date(datetime.fromtimestamp(at_ms / 1000, UTC).date(), format="medium", locale=ctx.lang)
 
 
+async def _edit(ctx: Context, held: Recall, rest: str) -> None:
+    number, _, text = rest.partition(" ")
+    fact = await _by_number(ctx, held, number)
+    if reason := held.why_not(text):
+        raise BadRequest(_refusal(ctx, held, reason))
+    if not await held.edit(ctx.sender, fact.id, text):
+        raise BadRequest(ctx._(NO_SUCH))
+    now = next((one.text for one in await held.facts(ctx.sender) if one.id == fact.id), text)
+    await ctx.reply(ctx._("It now reads: {fact}").format(fact=now))
+
+
+async def _pin(ctx: Context, held: Recall, rest: str) -> None:
+    fact = await _by_number(ctx, held, rest)
+    await held.pin(ctx.sender, fact.id, True)
+    await ctx.reply(ctx._("Pinned: {fact}").format(fact=fact.text))
+
+
+async def _unpin(ctx: Context, held: Recall, rest: str) -> None:
+    fact = await _by_number(ctx, held, rest)
+    await held.pin(ctx.sender, fact.id, False)
+    await ctx.reply(ctx._("No longer pinned: {fact}").format(fact=fact.text))
+
+
+async def _undo(ctx: Context, held: Recall, rest: str) -> None:
+    left, back = await held.undo(ctx.sender)
+    lines = [ctx._("Forgotten: {fact}").format(fact=fact) for fact in left]
+    lines += [ctx._("Back again: {fact}").format(fact=fact) for fact in back]
+    await ctx.reply("\n".join(lines) or ctx._("There is nothing to undo."))
+
+
+async def _pause(ctx: Context, held: Recall, rest: str) -> None:
+    await held.choose(ctx.sender, paused=True)
+    await ctx.reply(ctx._("Memory is paused: I read and write nothing. /memory resume ends that."))
+
+
+async def _resume(ctx: Context, held: Recall, rest: str) -> None:
+    await held.choose(ctx.sender, paused=False)
+    await ctx.reply(ctx._("I remember again. What I knew is still here: /memory lists it."))
+
+
+async def _quiet(ctx: Context, held: Recall, rest: str) -> None:
+    await held.choose(ctx.sender, quiet=True)
+    await ctx.reply(ctx._("I will learn quietly. /memory tell makes me say what I learn."))
+
+
+async def _tell(ctx: Context, held: Recall, rest: str) -> None:
+    await held.choose(ctx.sender, quiet=False)
+    await ctx.reply(ctx._("I will tell you when I learn something about you. /memory quiet ends that."))
+
+
+ACTIONS: Mapping[str, Callable[[Context, Recall, str], Awaitable[None]]] = {
+    **dict.fromkeys(("edit", "editar", "edita"), _edit),
+    **dict.fromkeys(("pin", "fija", "fijar"), _pin),
+    **dict.fromkeys(("unpin", "suelta", "soltar"), _unpin),
+    **dict.fromkeys(("undo", "deshacer", "deshaz"), _undo),
+    **dict.fromkeys(("pause", "pausa", "pausar", "incognito"), _pause),
+    **dict.fromkeys(("resume", "reanuda", "reanudar", "sigue"), _resume),
+    **dict.fromkeys(("quiet", "silencio", "calla"), _quiet),
+    **dict.fromkeys(("tell", "avisa", "avisar"), _tell),
+}
+
+
 # ---------------------------------------------------------------------------------------------- /remember and /forget
 
 
@@ -96,15 +176,22 @@ async def remember(ctx: Context) -> None:
     if not ctx.sender:
         raise BadRequest(ctx._("I cannot tell who you are here, so I remember nothing. Write to me in a private chat."))
     if reason := held.why_not(ctx.args):
-        limit = held.options.max_fact_length if held.options else 300
-        raise BadRequest(ctx._(REFUSALS[reason]).format(max=limit))
-    new = await held.remember(ctx.sender, ctx.args)
-    if ctx.is_group:
+        raise BadRequest(_refusal(ctx, held, reason))
+    learned = await held.learn(ctx.sender, ctx.args)
+    if learned.paused:
+        await ctx.reply(ctx._("Memory is paused, so I did not keep that. /memory resume ends the pause."))
+    elif ctx.is_group:
         await ctx.reply(ctx._("Noted. What I remember about you, I tell you in private only."))
-    elif new:
-        await ctx.reply(ctx._("I will remember: {fact}").format(fact=new[0]))
+    elif learned.added:
+        lines = [ctx._("I will remember: {fact}").format(fact=learned.added[0])]
+        lines += [ctx._("To make room, I forgot: {fact}").format(fact=fact) for fact in learned.evicted]
+        await ctx.reply("\n".join(lines))
     else:
         await ctx.reply(ctx._("I knew that already, and it stays."))
+
+
+def _refusal(ctx: Context, held: Recall, reason: str) -> str:
+    return ctx._(REFUSALS[reason]).format(max=(held.options or MemoryOptions()).max_fact_length)
 
 
 async def forget(ctx: Context) -> None:
@@ -112,27 +199,30 @@ async def forget(ctx: Context) -> None:
     held = _recall(ctx)
     if not ctx.args:
         raise BadRequest(ctx._("Which one? Write /forget and its number or its text; /memory lists what there is. /forget_me erases all."))
-    numbered = await _by_number(ctx, held)
-    if numbered is not None:
-        gone = await held.forget(ctx.sender, numbered.text)
-    else:
-        gone = await held.forget(ctx.sender, ctx.args)
-    if gone and numbered is not None and not ctx.is_group:
+    numbered = await _find(ctx, held, ctx.args)
+    gone = await held.forget(ctx.sender, numbered.text if numbered else ctx.args)
+    if gone and numbered and not ctx.is_group:
         await ctx.reply(ctx._("Forgotten: {fact}").format(fact=numbered.text))
     elif gone:
         await ctx.reply(ctx._("Forgotten."))
     else:
-        await ctx.reply(ctx._("I hold nothing like that about you. /memory in a private chat lists what there is."))
+        await ctx.reply(ctx._(NO_SUCH))
 
 
-async def _by_number(ctx: Context, held: Recall) -> Fact | None:
+async def _find(ctx: Context, held: Recall, number: str) -> Fact | None:
     """The fact that a number means: that of the last list, so that what came or went since then shifts nothing."""
-    if not (ctx.args.isascii() and ctx.args.isdigit() and len(ctx.args) < 6):
+    if not (number.isascii() and number.isdigit() and len(number) < 6):
         return None
     live = {fact.id: fact for fact in await held.facts(ctx.sender)}
     listed = await ctx.user.get(NAMESPACE, "listed") or list(live)
-    number = int(ctx.args)
-    return live.get(listed[number - 1]) if 0 < number <= len(listed) else None
+    return live.get(listed[int(number) - 1]) if 0 < int(number) <= len(listed) else None
+
+
+async def _by_number(ctx: Context, held: Recall, number: str) -> Fact:
+    fact = await _find(ctx, held, number.strip())
+    if fact is None:
+        raise BadRequest(ctx._(NO_SUCH))
+    return fact
 
 
 def _recall(ctx: Context) -> Recall:

@@ -102,7 +102,8 @@ class TaskJobs:
 
     async def _later(self, job: Job, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), seconds)
+            async with asyncio.timeout(seconds):  # wait_for of Python 3.11 can swallow a cancellation
+                await self._hurry.wait()
         async with self._one_at_a_time:
             try:
                 await self._run(job)

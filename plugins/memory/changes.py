@@ -53,14 +53,15 @@ class Changes:
     def __init__(self, *, namespace: str, clock: Callable[[], int]) -> None:
         self._namespace = namespace
         self._clock = clock
+        self._last = 0
 
     async def added(self, tx: Transaction, subject: str, batch: str, fact_id: str) -> None:
         """A fact came that replaced nothing."""
-        await tx.run(_ADDED, self._of(subject) | {"id": uuid.uuid4().hex, "batch": batch, "fact_id": fact_id, "now": self._clock()})
+        await tx.run(_ADDED, self._of(subject) | {"id": uuid.uuid4().hex, "batch": batch, "fact_id": fact_id, "now": self._tick()})
 
     async def replaced(self, tx: Transaction, subject: str, batch: str, *, old_id: str, fact_id: str) -> None:
         """Keep the row with `old_id`, which `fact_id` takes the place of; called before it is changed or removed."""
-        params = {"id": uuid.uuid4().hex, "batch": batch, "old_id": old_id, "fact_id": fact_id, "now": self._clock()}
+        params = {"id": uuid.uuid4().hex, "batch": batch, "old_id": old_id, "fact_id": fact_id, "now": self._tick()}
         await tx.run(_REPLACED, self._of(subject) | params)
 
     async def take_latest(self, tx: Transaction, subject: str) -> list[Step]:
@@ -92,6 +93,11 @@ class Changes:
     async def prune(self, tx: Transaction) -> None:
         """Drop what can no longer be taken back."""
         await tx.run(_PRUNE, {"before": self._clock() - KEEP_MS})
+
+    def _tick(self) -> int:
+        """Now, and later than the last one, so that the last change is known."""
+        self._last = max(self._clock(), self._last + 1)
+        return self._last
 
     def _of(self, subject: str) -> dict[str, Any]:
         return {"subject": subject, "namespace": self._namespace}
