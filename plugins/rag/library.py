@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bot import ConfigurationError, EmbeddingOptions, Library, Parts, Reader, Registry, Transaction
+from bot import ConfigurationError, Embedder, EmbeddingOptions, Library, Parts, Reader, Registry, Transaction
 
 if TYPE_CHECKING:
     from plugins.rag.rag import Rag
@@ -26,6 +26,7 @@ def register(registry: Registry) -> None:
     registry.migrations("rag", MIGRATIONS)
     registry.lifespan(_connected)
     registry.part(Library, build)  # type: ignore[type-abstract]  # a port is found by its Protocol
+    registry.part(Embedder, embedder)  # type: ignore[type-abstract]
     for name in EMBEDDERS:
         registry.embedder(name, _builder(name))
     registry.personal_data("documents", tables=["documents"], export=export, erase=erase)
@@ -45,13 +46,11 @@ def _builder(name: str) -> Any:
 def build(parts: Parts) -> "Rag":
     """The library that the settings ask for. Raises ConfigurationError for an embedder that nobody registered."""
     from plugins.rag import options as check
-    from plugins.rag.embedders import choose
     from plugins.rag.rag import MEBIBYTE, Rag
     from plugins.rag.tables import Tables
 
-    settings, known = parts.settings, parts.registry.embedders
-    if settings.embeddings not in known:
-        raise ConfigurationError(f"BOT_EMBEDDINGS={settings.embeddings!r} cannot work: use one of {', '.join(sorted(known))}")
+    settings = parts.settings
+    chosen = parts.find(Embedder)
     options = check.checked(
         documents=settings.documents,
         chunk_size=1000,
@@ -64,8 +63,17 @@ def build(parts: Parts) -> "Rag":
         pdf=None,
         on_error=lambda error: parts.counters.add(f"rag_{str(getattr(error, 'code', 'error')).lower()}"),
     )
-    embedder, embedding = choose(embedding_options(parts), known)
-    return Rag(options, Tables(parts.database, parts.fence), embedder, embedding, strict=False)
+    return Rag(options, Tables(parts.database, parts.fence), chosen, embedding_options(parts), strict=False)
+
+
+def embedder(parts: Parts) -> Embedder:
+    """The embedder that the settings ask for; facts are weighed with it too. Raises ConfigurationError where nobody registered it."""
+    from plugins.rag.embedders import choose
+
+    name, known = parts.settings.embeddings, parts.registry.embedders
+    if name not in known:
+        raise ConfigurationError(f"BOT_EMBEDDINGS={name!r} cannot work: use one of {', '.join(sorted(known))}")
+    return choose(embedding_options(parts), known)[0]
 
 
 @asynccontextmanager

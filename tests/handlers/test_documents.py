@@ -1,0 +1,189 @@
+"""What an administrator can do with documents from the chat, and what nobody can."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.testing import MockAIProvider, TestBot, create_test_bot
+from handlers.documents import confined, looks_like_path, title_of
+
+ADMIN = "test:admin"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A documents folder with a file in it, and a secret outside."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/faq.md").write_text("# FAQ\n\n## Pagos\n\nAceptamos Bizum.\n")
+    (tmp_path / "secret.md").write_text("La clave es 1234.")
+    return tmp_path
+
+
+@pytest.fixture
+async def bot(home: Path) -> AsyncIterator[TestBot]:
+    settings = {"BOT_ADMINS": ADMIN, "BOT_DOCUMENTS": str(home / "docs"), "BOT_DATA_DIR": str(home / "data")}
+    async with create_test_bot(provider=MockAIProvider(reply="Sí."), settings=settings, language="en") as opened:
+        yield opened
+
+
+async def said(bot: TestBot, text: str, **more: object) -> str:
+    (answer,) = await bot.say(text, user=ADMIN, lang="en", **more)  # type: ignore[arg-type]
+    return answer
+
+
+async def listed(bot: TestBot) -> list[str]:
+    return [str(document["source"]) for document in await bot.library.listing()]
+
+
+@pytest.mark.parametrize("command", ["/ingest hola", "/documents", "/remove x", "/reindex"])
+async def test_they_are_for_administrators(bot: TestBot, command: str) -> None:
+    """Anyone else is refused in words, and nothing changes."""
+    before = await listed(bot)
+
+    assert await bot.say(command, lang="en") == ["Only an administrator of this bot may use that command."]
+    assert await listed(bot) == before
+
+
+async def test_a_text_is_taken_in(bot: TestBot) -> None:
+    """It is cited by how it begins, and answered from at once."""
+    answer = await said(bot, "/ingest Abrimos los domingos de 10 a 14.")
+
+    assert "Added 1 document." in answer
+    (hit,) = await bot.library.retrieve("¿cuándo abrimos los domingos?", top_k=1)
+    assert hit.citation == "Abrimos los domingos de 10 a 14"
+
+
+async def test_files_are_taken_in_and_each_failure_is_named(bot: TestBot) -> None:
+    """Several at once; the summary says what was added, and why each other was not."""
+    files = {"precios.md": b"La caja cuesta 7 euros.", "roto.json": b"{", "vacio.txt": b"", "foto.png": b"\x89PNG"}
+
+    answer = await said(bot, "/ingest", attachments=files)
+
+    assert "Added 1 document." in answer
+    assert "3 files could not be added:" in answer
+    for line in ("roto.json: it is damaged", "vacio.txt: it is empty", "foto.png: files of this kind cannot be read"):
+        assert line in answer
+    assert "precios.md" in await listed(bot)
+
+
+async def test_the_same_file_again_changes_nothing(bot: TestBot) -> None:
+    """And a new version of it takes its place."""
+    await said(bot, "/ingest", attachments={"precios.md": b"Siete euros."})
+
+    assert "1 document had not changed." in await said(bot, "/ingest", attachments={"precios.md": b"Siete euros."})
+    assert "Updated 1 document." in await said(bot, "/ingest", attachments={"precios.md": b"Ocho euros."})
+
+
+async def test_an_archive_is_refused_clearly(bot: TestBot) -> None:
+    """It is not unpacked here."""
+    assert "Unpack it" in await said(bot, "/ingest", attachments={"todo.zip": b"PK"})
+
+
+async def test_a_file_over_the_limit_is_refused_before_it_is_fetched(bot: TestBot) -> None:
+    """By the size that the platform tells."""
+    from bot import Attachment, Update
+
+    await bot.accept(
+        Update(
+            id="big", transport="test", chat_key=ADMIN, sender=ADMIN, text="/ingest", attachments=(Attachment("x", "g.md", size=30 << 20),)
+        )
+    )
+    await bot.settled(ADMIN)
+
+    assert "demasiado grande" in bot.transport.sent[-1].text or "too big" in bot.transport.sent[-1].text
+
+
+async def test_a_path_under_the_documents_folder_is_read(bot: TestBot, home: Path) -> None:
+    """Relative to it, or absolute; progress is told."""
+    (home / "docs/nuevo.md").write_text("Hay wifi en la tienda.")
+
+    answer = await said(bot, "/ingest nuevo.md")
+
+    assert "Added 1 document." in answer
+    assert bot.transport.progressed
+    assert "had not changed" in await said(bot, f"/ingest {home}/docs")
+
+
+@pytest.mark.parametrize("path", ["../secret.md", "{home}/secret.md", "link.md", ".hidden.md", "linked/secret.md", "/etc/passwd", "~/x.md"])
+async def test_no_path_leads_out(bot: TestBot, home: Path, path: str) -> None:
+    """Not by dots, not by links, not by hidden names: the answer says where it may look, and nothing is read."""
+    (home / "docs/link.md").symlink_to(home / "secret.md")
+    (home / "docs/linked").symlink_to(home)
+    (home / "docs/.hidden.md").write_text("La clave es 1234.")
+
+    answer = await said(bot, f"/ingest {path.format(home=home)}")
+
+    assert "where I may look" in answer
+    assert str(home / "docs") in answer
+    assert await bot.library.retrieve("¿cuál es la clave?") == []
+
+
+async def test_documents_lists_and_remove_takes_away(bot: TestBot, home: Path) -> None:
+    """By the name that the list shows."""
+    await said(bot, "/ingest Abrimos los domingos.")
+
+    listing = await said(bot, "/documents")
+    removed = await said(bot, "/remove Abrimos los domingos")
+
+    assert "I answer from 2 documents:" in listing
+    assert "• Abrimos los domingos: 1 passage" in listing
+    assert "I no longer answer from Abrimos los domingos." in removed
+    assert await bot.library.retrieve("domingos") == []
+    assert "/documents lists them" in await said(bot, "/remove nada")
+    assert "name of a document" in await said(bot, "/remove")
+
+
+async def test_an_uploaded_file_is_removed_by_its_name(bot: TestBot) -> None:
+    """As it was sent, whatever its id is."""
+    await said(bot, "/ingest", attachments={"precios.md": b"Siete euros."})
+
+    assert "I no longer answer from precios.md." in await said(bot, "/remove precios.md")
+
+
+async def test_reindex_reads_all_again(bot: TestBot, home: Path) -> None:
+    """And says what changed."""
+    (home / "docs/faq.md").write_text("# FAQ\n\nAceptamos efectivo.\n")
+
+    assert "Updated 1 document." in await said(bot, "/reindex")
+
+
+async def test_ingest_alone_says_how(bot: TestBot) -> None:
+    """With the formats it reads."""
+    assert ".pdf" in await said(bot, "/ingest")
+
+
+async def test_a_file_without_a_command_is_not_kept(bot: TestBot) -> None:
+    """An administrator is told how to; anyone else that it is not looked at."""
+    before = await listed(bot)
+
+    assert "/ingest" in await said(bot, "", attachments={"a.md": b"Hola."})
+    (other,) = await bot.say("mira esto", lang="en", attachments={"a.md": b"Hola."})
+    assert "Ask me in words" in other
+    assert await listed(bot) == before
+
+
+def test_a_text_is_told_from_a_path() -> None:
+    """A sentence with a slash in it is a sentence."""
+    assert looks_like_path("docs/faq.md")
+    assert looks_like_path("../x y.md")
+    assert not looks_like_path("Abrimos 24/7 y los domingos.")
+    assert not looks_like_path("entrada y/o salida")
+
+
+def test_a_text_is_called_by_how_it_begins() -> None:
+    """The first line with words, cut at a word."""
+    assert title_of("\n# Horario de verano\n\nAbrimos.") == "Horario de verano"
+    assert (
+        title_of("Una frase muy larga que no cabe entera en la etiqueta de ninguna manera")
+        == "Una frase muy larga que no cabe entera en la…"
+    )
+
+
+def test_confinement_follows_links_first(home: Path) -> None:
+    """A link to a file inside is that file; a root itself is allowed."""
+    (home / "docs/alias.md").symlink_to(home / "docs/faq.md")
+
+    assert confined("alias.md", [home / "docs"]) == home / "docs/faq.md"
+    assert confined(str(home / "docs"), [home / "docs"]) == home / "docs"
+    assert confined("a\0b", [home / "docs"]) is None
