@@ -150,6 +150,11 @@ class Settings(Section):
         "memory",
         "use personal facts in groups, where everyone reads the answer",
     )
+    memory_prompt_tokens: int = _field(
+        600, "BOT_MEMORY_PROMPT_TOKENS", "memory", "estimated tokens of facts in a prompt; past it, the pinned and the most relevant", ge=50
+    )
+    memory_resolve: bool = _field(True, "BOT_MEMORY_RESOLVE", "memory", "let a new fact replace one that it contradicts")
+    memory_notices: bool = _field(True, "BOT_MEMORY_NOTICES", "memory", "say in private what was learnt from a chat, with a way to undo it")
 
     default_language: str = _field("es", "BOT_DEFAULT_LANGUAGE", "chat", "language where nothing else tells", pattern=r"^[a-z]{2,3}$")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = _field(

@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
-from bot import Counters, Database, Job, MemoryOptions, Parts, Provider, Reader, Recall, Registry, StorageError, memory_options
+from bot import Counters, Database, Embedder, Job, MemoryOptions, Parts, Provider, Reader, Recall, Registry, StorageError, memory_options
 
 from . import changes, queue, store, tools
 from .alone import MIGRATIONS, NoFence, OwnDatabase, TaskJobs
 from .extractor import JOB
+from .meaning import Meaning
 from .service import Memory
+from .telling import Notices
 
 TIDY_SECONDS = 600.0
 
@@ -91,14 +93,17 @@ class OwnMemory(Memory):
 
 def _build(parts: Parts) -> Memory:
     chosen = parts.registry.memory_options
+    options = _of_settings(parts) if chosen is None else memory_options(chosen)
     return Memory(
-        _of_settings(parts) if chosen is None else memory_options(chosen),
+        options,
         database=parts.database,
         jobs=parts.jobs,
         fence=parts.fence,
         provider=lambda: cast(Provider, parts.find(cast(type[Any], Provider))),
         counters=parts.counters,
         clock=parts.clock,
+        score=Meaning(lambda: cast(Embedder, parts.find(cast(type[Any], Embedder)))),
+        notify=Notices(parts, options),
     )
 
 
@@ -111,8 +116,9 @@ def _of_settings(parts: Parts) -> MemoryOptions | None:
         ttl=settings.memory_ttl,
         auto_extract=settings.memory_auto_extract,
         inject_in_groups=settings.memory_inject_in_groups,
-        resolve=True,
-        notices=True,
+        prompt_tokens=settings.memory_prompt_tokens,
+        resolve=settings.memory_resolve,
+        notices=settings.memory_notices,
     )
 
 
