@@ -46,6 +46,7 @@ from bot.registry import Command, Migrations, Parts, Registry, Tool, said, tool_
 from bot.settings import Section, Settings
 from bot.values import (
     Attachment,
+    Choice,
     Completion,
     Document,
     EmbeddingOptions,
@@ -98,6 +99,7 @@ __all__ = [
     "BadRequest",
     "BotError",
     "Catalogs",
+    "Choice",
     "Command",
     "Completion",
     "ConfigurationError",

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bot.accepting import Joins
 from bot.context import User
 from bot.database import open_database
 from bot.dispatch import Dispatcher
@@ -123,6 +125,10 @@ class Bot:
         """Store an update; False where it came before."""
         return await self.dispatcher.accept(update)
 
+    async def accept_all(self, updates: Sequence[Update], *, joins: Joins | None = None) -> None:
+        """Store several updates, all or none; `joins` puts those together that are parts of one."""
+        await self.dispatcher.accept_all(updates, joins=joins)
+
     async def settled(self, chat_key: str) -> None:
         """Return when everything in a chat has been answered."""
         await self.dispatcher.settled(chat_key)
@@ -189,6 +195,12 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
             building.remove(port)
         return built[port]
 
+    async def tell(tx: Transaction, chat_key: str, user_id: str, text: str) -> None:
+        platform = chat_key.partition(":")[0]
+        if platform in transports:
+            await outbox.put(tx, uuid.uuid4().hex, kind=platform, line=chat_key, user_id=user_id, payload={"text": text})
+            outbox.notify()
+
     parts = Parts(
         settings=configuration.settings,
         sections=configuration.sections,
@@ -201,6 +213,7 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
         erase=people.erase,
         clock=clock,
         find=find,
+        tell=tell,
     )
     return Core(
         settings=configuration.settings,

@@ -1,12 +1,12 @@
 """The one argument of a handler: who says what where, and what the handler may do about it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bot.log import Counters
 from bot.ports import Assistant, Files, Library, Marks, Recall, ReplyStream
-from bot.values import Attachment, Update
+from bot.values import Attachment, Choice, Update
 
 Gettext = Callable[[str], str]
 NGettext = Callable[[str, str, int], str]
@@ -44,7 +44,7 @@ class People(Protocol):
 class Outgoing(Protocol):
     """How words leave: through the outbox, so that a reply is a row before it is sent."""
 
-    async def reply(self, text: str) -> None: ...
+    async def reply(self, text: str, *, choices: Sequence[Choice] = ()) -> None: ...
 
     async def answer(self, stream: ReplyStream) -> None: ...
 
@@ -121,9 +121,9 @@ class Context:
         """Translates a message into the reader's language."""
         return self.gettext
 
-    async def reply(self, text: str) -> None:
-        """Say something in this chat."""
-        await self.outgoing.reply(text)
+    async def reply(self, text: str, *, choices: Sequence[Choice] = ()) -> None:
+        """Say something in this chat. `choices` are answers by one press, where the platform has buttons; the text must do without."""
+        await self.outgoing.reply(text, choices=choices)
 
     async def answer(self, stream: ReplyStream) -> None:
         """Show a turn's answer, as it comes where the platform can."""

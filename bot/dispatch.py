@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from bot.errors import BotError, StorageError, SubjectErased
+from bot.accepting import Joins, take
+from bot.errors import BotError, StorageError, SubjectErased, TransportUnavailable, Undeliverable
 from bot.handling import Core, Handling, for_log, stopping
 from bot.inbox import MOST_ATTEMPTS, RENEW_SECONDS, Entry, Queue, job_of
-from bot.ports import ReplyStream
-from bot.values import Update
+from bot.ports import Delivers, ReplyStream, Revises
+from bot.values import Letter, Update
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,13 @@ class Dispatcher:
         inbox.notify()
         return new
 
+    async def accept_all(self, updates: Sequence[Update], *, joins: Joins | None = None) -> None:
+        """Store several at once, all or none. `joins` puts those together that are parts of one."""
+        inbox = self._core.inbox
+        async with self._core.database.transaction() as tx:
+            await take(tx, inbox, updates, joins=joins)
+        inbox.notify()
+
     async def settled(self, chat_key: str) -> None:
         """Return when every update of a chat has been answered and every reply to it sent."""
         core = self._core
@@ -61,7 +69,8 @@ class Dispatcher:
             if not await core.inbox.waiting(line=chat_key) and not await core.outbox.waiting(line=chat_key):
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), POLL_SECONDS)
+                async with asyncio.timeout(POLL_SECONDS):  # wait_for of Python 3.11 can swallow a cancellation
+                    await changed.wait()
 
     async def run(self) -> None:
         """Work until cancelled; what is under way then is put back for the next start."""
@@ -99,7 +108,8 @@ class Dispatcher:
                     due = None
                 wait = POLL_SECONDS if due is None else min(POLL_SECONDS, max(due, 1) / 1000)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(queue.wake.wait(), wait)
+                    async with asyncio.timeout(wait):  # wait_for of Python 3.11 can swallow a cancellation
+                        await queue.wake.wait()
 
     async def _claim(self, lane: _Lane) -> Entry | None:
         full = lane.busy >= AT_ONCE
@@ -157,7 +167,7 @@ class Dispatcher:
         if update.kind == "stop":
             if stream := self._answering.get(update.chat_key):
                 await stream.stop()
-        else:
+        elif update.kind != "edited" or await self._may_revise(update):
             handling = Handling(self._core, update, self._answering)
             if entry.attempts > MOST_ATTEMPTS:  # each time it was claimed, the process died
                 await handling.apologise(BotError(f"given up after {entry.attempts - 1} attempts"), directly=True)
@@ -171,9 +181,28 @@ class Dispatcher:
             await self._core.outbox.release(entry, wait_ms=UNREACHED_MS)
         elif _is_given_up(entry):
             await self._core.outbox.failed(entry.id)
+        elif isinstance(transport, Delivers):
+            await self._deliver(transport, entry)
         else:
             await transport.send(entry.line, entry.payload["text"], reply_to=entry.payload.get("reply_to"))
             await self._core.outbox.done(entry.id)
+
+    async def _deliver(self, transport: Delivers, entry: Entry) -> None:
+        outbox = self._core.outbox
+        try:
+            await transport.deliver(Letter.from_payload(entry.id, entry.line, entry.user_id, entry.payload))
+        except TransportUnavailable as error:  # not its fault: the attempt does not count
+            log.info("outbox %s waits for %.1f s: %s", entry.id, error.seconds, error)
+            await outbox.release(entry, wait_ms=int(error.seconds * 1000))
+        except Undeliverable as error:
+            log.info("outbox %s cannot be delivered: %s", entry.id, error)
+            await outbox.failed(entry.id)
+        else:
+            await outbox.done(entry.id)
+
+    async def _may_revise(self, update: Update) -> bool:
+        transport: object = self._core.transports.get(update.transport)
+        return isinstance(transport, Revises) and await transport.may_revise(update)
 
     async def _job(self, entry: Entry) -> None:
         job = job_of(entry)

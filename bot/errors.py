@@ -14,6 +14,8 @@
     │   ├── ModelMisconfigured   the key, the address or the model's name is wrong
     │   └── ContextTooLong       the prompt is longer than the model takes
     ├── TransportError           a platform did not take what was sent
+    │   ├── TransportUnavailable it cannot be reached, or asks to wait: nothing is lost, it is tried again
+    │   └── Undeliverable        it never will: the person blocked the bot, the chat is gone
     └── RagError                 documents and retrieval; its `code` is one of RagCode
 
 Every class has a `code` that never changes, for logs, metrics and tests. `str(error)` is for the log and for whoever runs the bot; it
@@ -141,6 +143,22 @@ class TransportError(BotError):
     """A platform did not take what was sent."""
 
     code = "TRANSPORT"
+
+
+class TransportUnavailable(TransportError):
+    """A platform cannot be reached, or asks to wait for `seconds`; what was to be sent is kept and tried again then."""
+
+    code = "TRANSPORT_UNAVAILABLE"
+
+    def __init__(self, text: str, *, seconds: float = 5.0) -> None:
+        super().__init__(text)
+        self.seconds = seconds
+
+
+class Undeliverable(TransportError):
+    """A platform will never take this: the person blocked the bot, or the chat is gone."""
+
+    code = "UNDELIVERABLE"
 
 
 class RagError(BotError):

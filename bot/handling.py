@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, cast
 
 from bot.context import Context, Handler
 from bot.errors import BadRequest, BotError, NotAllowed, StorageError, SubjectErased, TransportError
@@ -15,10 +15,24 @@ from bot.i18n import Catalogs, detect
 from bot.inbox import JobQueue, Queue
 from bot.log import Counters
 from bot.personal_data import Everyone, Profile
-from bot.ports import Assistant, Database, Edits, Files, Library, Marks, ReplyStream, Sends, Streams, Transaction
+from bot.ports import (
+    Assistant,
+    Database,
+    Delivers,
+    Edits,
+    Files,
+    Library,
+    Marks,
+    Moderated,
+    Recall,
+    ReplyStream,
+    Sends,
+    Streams,
+    Transaction,
+)
 from bot.registry import Command, Parts, Registry, parse_command, route
 from bot.settings import Settings
-from bot.values import Reply, Update
+from bot.values import Choice, Letter, Reply, Update
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +144,9 @@ class Handling:
     async def _handle(self, ctx: Context, routed: Routed) -> None:
         if refusal := refused(self._core.settings, ctx, routed):
             raise refusal
-        if routed.handler is not None:
+        if self._update.kind == "button" and not (routed.awaited or ctx.command):
+            await ctx.reply(ctx._("That question is closed. Please ask again."))
+        elif routed.handler is not None:
             await routed.handler(ctx)
         elif ctx.command:
             await ctx.reply(ctx._("I do not know the command /{name}. /help lists those there are.").format(name=ctx.command))
@@ -172,6 +188,7 @@ class Handling:
         handler, command, args = route(core.registry, update, expected)
         awaited = expected is not None and command is None and handler is core.registry.answers.get(expected)
         parsed = parse_command(update.text)
+        update = self._update = await self._moderated(update) if parsed else update
 
         async def expect(name: str, *, seconds: int = 300) -> None:
             until = core.clock() + seconds * 1000
@@ -185,6 +202,7 @@ class Handling:
             ngettext=core.catalogs.ngettext(lang),
             ai=core.ai,
             library=core.library,
+            recall=core.parts.find(cast(type[Any], Recall)) if Recall in core.registry.parts else None,
             user=user,
             people=self,
             outgoing=self,
@@ -215,10 +233,19 @@ class Handling:
             return str(expected["name"])
         return None
 
+    async def _moderated(self, update: Update) -> Update:
+        transport = self._transport
+        if update.is_group and not update.may_moderate and isinstance(transport, Moderated):
+            return replace(update, may_moderate=await transport.may_moderate(update))
+        return update
+
     async def _language(self, user: Profile, chosen: str | None, profile: Mapping[str, Any]) -> str:
-        """The person's choice, else the platform's word, else that of the message (or of the last that told), else the default."""
+        """The group's choice, else the person's, the platform's word, that of the message (or of the last that told), the default."""
         core, update = self._core, self._update
         known = core.catalogs.languages
+        if update.is_group:
+            room = Profile(core.database, core.fence, update.room or update.chat_key, clock=core.clock)
+            chosen = await room.language() or chosen
         if told := core.catalogs.match(chosen) or core.catalogs.match(update.lang):
             return told
         seen = profile.get("bot", {}).get("language")
@@ -229,16 +256,17 @@ class Handling:
 
     # ------------------------------------------------------------------------------------ Outgoing
 
-    async def reply(self, text: str) -> None:
+    async def reply(self, text: str, *, choices: Sequence[Choice] = ()) -> None:
         """Put a reply into the outbox; a second run of the same update puts the same row, so nobody reads it twice."""
         self._replies += 1
         async with self._core.fence.transaction(self._marks) as tx:
-            await self._put(tx, f"{self._update.id}:{self._replies}", text)
+            await self._put(tx, f"{self._update.id}:{self._replies}", {"text": text, "choices": [list(astuple(one)) for one in choices]})
         self._core.outbox.notify()
 
     async def deliver(self, tx: Transaction, reply: Reply) -> None:
         """Put a turn's reply into the outbox, inside the transaction that stores the turn."""
-        await self._put(tx, self._answer_id, reply.text, wait_ms=SHOWN_WITHIN_MS if isinstance(self._transport, Streams) else 0)
+        shown = isinstance(self._transport, Streams | Delivers)
+        await self._put(tx, self._answer_id, {"text": reply.text, "markdown": True}, wait_ms=SHOWN_WITHIN_MS if shown else 0)
 
     async def answer(self, stream: ReplyStream) -> None:
         """Show an answer, as it comes where the platform can; one that an earlier run of this update has stored is only sent."""
@@ -248,6 +276,10 @@ class Handling:
             return
         self._answering[chat] = stream
         try:
+            if isinstance(transport, Delivers):
+                await transport.show(self._letter(), stream)
+                await outbox.due_now(self._answer_id)
+                return
             if not isinstance(transport, Streams):
                 await _drained(stream)
                 outbox.notify()
@@ -278,9 +310,17 @@ class Handling:
     def _answer_id(self) -> str:
         return f"{self._update.id}:answer"
 
-    async def _put(self, tx: Transaction, entry_id: str, text: str, *, wait_ms: int = 0) -> None:
+    def _letter(self) -> Letter:
         update = self._update
-        payload = {"text": text, "reply_to": update.id if update.is_group else None}
+        revises = update.kind == "edited"
+        return Letter(
+            self._answer_id, update.chat_key, "", update.sender or "", update.message, update.is_group, revises=revises, markdown=True
+        )
+
+    async def _put(self, tx: Transaction, entry_id: str, said: Mapping[str, Any], *, wait_ms: int = 0) -> None:
+        update = self._update
+        quotes = (update.message or update.id) if update.is_group else None
+        payload = {**said, "reply_to": quotes, "question": update.message, "revises": update.kind == "edited"}
         await self._core.outbox.put(
             tx, entry_id, kind=update.transport, line=update.chat_key, user_id=update.sender or "", payload=payload, wait_ms=wait_ms
         )

@@ -177,6 +177,16 @@ class Queue:
         """Forget rows that were done so long ago that no platform sends them again."""
         await self._write("prune", {"before": self._clock() - KEEP_DONE_MS})
 
+    async def unclaimed(self, tx: Transaction, line: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """The rows of a line that nobody has claimed yet, oldest first: `(id, payload)`."""
+        rows = await tx.all(self._sql["unclaimed"], {"line": line})
+        return [(str(row["id"]), json.loads(row["payload"])) for row in rows]
+
+    async def rewrite(self, tx: Transaction, entry_id: str, payload: Mapping[str, Any], *, wait_ms: int = 0) -> bool:
+        """Change what a row says, and when it is due; False where it was claimed meanwhile."""
+        body = json.dumps(payload, ensure_ascii=False)
+        return bool(await self._write("rewrite", {"id": entry_id, "payload": body, "due_at": self._clock() + wait_ms}, tx))
+
     async def forget(self, tx: Transaction, user_id: str) -> int:
         """Erase what rows of a person (or of a private chat) say; a row's id stays, so that a redelivery is not taken for new."""
         row = await tx.one(self._sql["said"], {"user_id": user_id})
@@ -234,6 +244,8 @@ def _sql(table: Table) -> dict[str, str]:
         "waiting_kinds": f"SELECT kind, count(*) AS n FROM {table} WHERE {open_rows} GROUP BY kind",
         "state": f"SELECT state FROM {table} {this}",
         "next_due": f"SELECT min(due_at) AS due_at FROM {table} WHERE {open_rows} AND state = 'new' AND due_at > :now",
+        "unclaimed": f"SELECT id, payload FROM {table} WHERE {open_rows} AND state = 'new' AND line = :line ORDER BY seq",
+        "rewrite": f"UPDATE {mine} payload = :payload, due_at = :due_at {this} AND state = 'new' RETURNING id",
         "due_now": f"UPDATE {mine} due_at = :now {this} AND state = 'new'",
         "hurry": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now",
         "hurry_kind": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now AND kind = :kind",
@@ -282,7 +294,8 @@ class JobQueue:
                 await self.work(entry)
                 continue
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(settled.wait(), IDLE_POLL_SECONDS)
+                async with asyncio.timeout(IDLE_POLL_SECONDS):  # wait_for of Python 3.11 can swallow a cancellation
+                    await settled.wait()
 
     def finished(self) -> None:
         """Told by the worker after each job, whatever became of it."""

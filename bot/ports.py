@@ -11,6 +11,7 @@ from bot.values import (
     Document,
     Fact,
     Learned,
+    Letter,
     MemoryOptions,
     MemoryState,
     Message,
@@ -19,6 +20,7 @@ from bot.values import (
     Replaced,
     Reply,
     ToolCall,
+    Update,
 )
 
 if TYPE_CHECKING:
@@ -415,6 +417,39 @@ class Streams(Protocol):
 
 
 @runtime_checkable
+class Delivers(Protocol):
+    """A platform that takes whole letters, each once for its id, and shows an answer while it is written without ending it itself.
+
+    What was shown is completed by `deliver`, which the outbox calls in the order of the chat. Raises TransportUnavailable to be called
+    again later, and Undeliverable where that is of no use.
+    """
+
+    async def deliver(self, letter: Letter) -> None: ...
+
+    async def show(self, letter: Letter, fragments: ReplyStream) -> None:
+        """Take all fragments and show them as they come; `letter` has no text yet. Raises only what the fragments raise."""
+        ...
+
+
+@runtime_checkable
+class Moderated(Protocol):
+    """A platform whose groups have administrators."""
+
+    async def may_moderate(self, update: Update) -> bool:
+        """Whether the sender administers the group; False where that cannot be found out."""
+        ...
+
+
+@runtime_checkable
+class Revises(Protocol):
+    """A platform where what was said can be changed afterwards."""
+
+    async def may_revise(self, update: Update) -> bool:
+        """Whether an edited message is the last that this person was answered in this chat."""
+        ...
+
+
+@runtime_checkable
 class Edits(Protocol):
     """A platform that can change one line in place, for progress. The first call sends it."""
 
@@ -434,6 +469,7 @@ __all__ = [
     "Assistant",
     "Database",
     "Deliver",
+    "Delivers",
     "Document",
     "Edits",
     "Embedder",
@@ -445,12 +481,14 @@ __all__ = [
     "Library",
     "Marks",
     "MessageStore",
+    "Moderated",
     "Params",
     "Provider",
     "Reader",
     "Recall",
     "ReplyStream",
     "Retriever",
+    "Revises",
     "Row",
     "Said",
     "Sends",

@@ -84,7 +84,10 @@ class Migrations:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the factories of parts are given. `find(port)` builds, once, what another plugin provides for a port."""
+    """What the factories of parts are given. `find(port)` builds, once, what another plugin provides for a port.
+
+    `tell(tx, chat_key, user_id, text)` says something in a chat of its own accord, where its platform runs here.
+    """
 
     settings: Settings
     sections: Mapping[type[Section], Section]
@@ -97,6 +100,7 @@ class Parts:
     erase: Callable[[str], Awaitable[Mapping[str, int]]]
     clock: Callable[[], int]
     find: Callable[[type[Any]], Any]
+    tell: Callable[[Transaction, str, str, str], Awaitable[None]] | None = None
 
 
 @dataclass(slots=True)
@@ -121,6 +125,7 @@ class Registry:
     parts: dict[type[Any], Callable[[Parts], Any]] = field(default_factory=dict)
     fallback: Handler | None = None
     on_document: Handler | None = None
+    on_other: Handler | None = None
     memory_options: MemoryOptions | bool | None = None
     rag_options: "RagOptions | Retriever | None" = None
 
@@ -165,6 +170,11 @@ class Registry:
     def document(self, handler: F) -> F:
         """A file that came without a command."""
         self.on_document = handler
+        return handler
+
+    def other(self, handler: F) -> F:
+        """What came without words and is no file: `ctx.update.other` says what, a voice note or a sticker say."""
+        self.on_other = handler
         return handler
 
     # ------------------------------------------------------------------------------------ what the model can do
@@ -308,7 +318,9 @@ def route(registry: Registry, update: Update, awaited: str | None = None) -> tup
         return handler, None, update.text
     if handler := registry.texts.get(said(update.text)):
         return handler, None, update.text
-    if update.attachments and registry.on_document:
+    if update.other and not update.text and registry.on_other and update.quoted is None:
+        return registry.on_other, None, ""
+    if update.attachments and not update.other and registry.on_document:
         return registry.on_document, None, update.text
     return registry.fallback, None, update.text
 

@@ -189,6 +189,11 @@ class Update:
     `id` is unique for ever (it names the platform), `chat_key` and `sender` are canonical (`telegram:123`), `lang` is the platform's
     word on the person's language. `quoted` is text that is not the sender's own; `evidence` is what counts as their own words (None: the
     text). A `stop` or `button` update passes the queue of its chat. `may_moderate`: the sender administers this group.
+
+    `message` is the platform's own id of the message, which a reply can name; an `edited` update bears that of the message it changes.
+    `room` is the key of the group that a topic belongs to (None: the chat itself). `other` is what came in place of text: `voice`,
+    `photo`, `sticker` … `hears_all`: False where the platform shows the bot only what is addressed to it. `part` names what it may be a
+    part of: an album, a long text that was cut.
     """
 
     id: str
@@ -196,7 +201,7 @@ class Update:
     chat_key: str
     sender: str | None = None
     text: str = ""
-    kind: Literal["message", "button", "stop"] = "message"
+    kind: Literal["message", "edited", "button", "stop"] = "message"
     is_group: bool = False
     addressed: bool = True
     may_moderate: bool = False
@@ -204,6 +209,11 @@ class Update:
     quoted: str | None = None
     evidence: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    message: str | None = None
+    room: str | None = None
+    other: str | None = None
+    hears_all: bool = True
+    part: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A plain form that `from_json` takes back without loss."""
@@ -214,6 +224,52 @@ class Update:
         """The update that `to_json` wrote. Raises TypeError or KeyError where it is of another form."""
         files = tuple(Attachment(**item) for item in data.get("attachments", ()))
         return cls(**{**data, "attachments": files})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer by one press, where a platform has buttons: `label` is shown, and a press is as if its person had said `says`.
+
+    It works for `seconds`, and only for the person whom it was shown to.
+    """
+
+    label: str
+    says: str
+    seconds: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What leaves, from the outbox: `id` is the row's, unique for ever; a letter that comes again is the same one.
+
+    `question` is the platform's id of the message that it answers; `quotes`: show it as a reply to that message. `revises`: the message
+    was edited, so this takes the place of the answer it had. `markdown`: the text is Markdown; else it is shown as it stands.
+    """
+
+    id: str
+    chat_key: str
+    text: str = ""
+    user_id: str = ""
+    question: str | None = None
+    quotes: bool = False
+    revises: bool = False
+    markdown: bool = False
+    choices: tuple[Choice, ...] = ()
+
+    @classmethod
+    def from_payload(cls, entry_id: str, chat_key: str, user_id: str, payload: Mapping[str, Any]) -> "Letter":
+        """The letter that a row of the outbox is."""
+        return cls(
+            entry_id,
+            chat_key,
+            payload["text"],
+            user_id,
+            payload.get("question"),
+            bool(payload.get("reply_to")),
+            bool(payload.get("revises")),
+            bool(payload.get("markdown")),
+            tuple(Choice(*choice) for choice in payload.get("choices", ())),
+        )
 
 
 @dataclass(frozen=True, slots=True)
