@@ -17,6 +17,7 @@ MARK = re.compile(r"\[\d{1,4}(?:\s*[,;–—-]\s*\d{1,4})*\]")
 UNFINISHED = re.compile(r"\s*\[[\d\s,;–—-]*\Z")
 _RANGE = re.compile(r"(\d+)\s*[–—-]\s*(\d+)|(\d+)")
 _BEFORE = re.compile(r"[ \t]*\Z")
+_CODE_OR_LINK = re.compile(r"[`<\t]|~~~|\]\(|\]:| {4}")  # without any of these, all of an answer is prose
 _STAND_IN = re.compile("\ue000(\\d+)\ue001")
 
 
@@ -151,6 +152,8 @@ def _numbers(mark: str, known: int) -> tuple[int, ...]:
 
 def _outside_code_and_links(answer: str, marks: Sequence[re.Match[str]]) -> set[int]:
     """Which marks stand in prose: each is given a number that Markdown leaves alone, and the tokens of prose are searched for them."""
+    if not _CODE_OR_LINK.search(answer):
+        return set(range(len(marks)))
     pieces, at = [], 0
     for i, mark in enumerate(marks):
         pieces += [_plain(answer[at : mark.start()]), f"[\ue000{i}\ue001]"]

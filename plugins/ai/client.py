@@ -58,7 +58,8 @@ class AIClient:
 
     `window` is how many messages of a chat go to the model, or a MessageStore that holds them; `memory` is MemoryOptions, `True`, or a
     Recall; `rag` a retriever or RagOptions; `tools` are functions `async def name(ctx, …)`. `answer_seconds` bounds a whole answer, its
-    calls of tools included, and `memory_seconds` the wait for facts. With `database` and `fence`, turns are kept in the table `messages`; the rest is what the bot hands on.
+    calls of tools included, and `memory_seconds` the wait for facts. With `database` and `fence`, turns are kept in the table `messages`;
+    the rest is what the bot hands on.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot import Passage, Prompt, ToolSpec
 from plugins.ai.window import BYTES_PER_TOKEN, Window, estimate
@@ -64,6 +64,7 @@ QUOTED: Mapping[str, str] = {
 }
 _NAMES = {"en": "English", "pt": "Portuguese", "fr": "French", "de": "German", "it": "Italian", "ca": "Catalan", "gl": "Galician"}
 
+_QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -113,9 +114,9 @@ def build(
     ]
     head = [persona or PERSONA[words], rules, *filter(None, blocks)]
     left = budget - estimate(text) - sum(map(estimate, head))
-    passages = fitting(evidence.passages, left)
+    passages, lines = fitting(evidence.passages, left)
     if passages:
-        head.append(_block("passages", instructions or PASSAGES[words], map(passage_line, range(1, len(passages) + 1), passages)))
+        head.append(_block("passages", instructions or PASSAGES[words], lines))
         left -= estimate(head[-1])
     messages = [*window.within(max(0, left)).to_llm_messages(), {"role": "user", "content": text}]
     return Prompt("\n\n".join(head), messages, tools=tools, question=text, passages=passages, language=lang)
@@ -126,18 +127,20 @@ def size(prompt: Prompt) -> int:
     return estimate(prompt.system) + sum(estimate(str(message.get("content") or "")) for message in prompt.messages)
 
 
-def fitting(passages: Sequence[Passage], tokens: int) -> list[Passage]:
-    """The first passages that fit into so many estimated tokens, so that their numbers stay. The first is cut rather than left out."""
-    kept: list[Passage] = []
+def fitting(passages: Sequence[Passage], tokens: int) -> tuple[list[Passage], list[str]]:
+    """The first passages that fit into so many estimated tokens, with their lines. The first is cut rather than left out."""
+    kept, lines = list[Passage](), list[str]()
     for n, passage in enumerate(passages, 1):
-        tokens -= estimate(passage_line(n, passage))
+        line = passage_line(n, passage)
+        tokens -= estimate(line)
         if tokens < 0:
             break
         kept.append(passage)
+        lines.append(line)
     if passages and not kept and (room := tokens + estimate(passages[0].text)) >= LEAST_TOKENS:
-        first = passages[0]
-        kept.append(Passage(_cut(first.text, room), first.source, first.citation, first.score, first.section, first.id, first.doc_id))
-    return kept
+        kept.append(replace(passages[0], text=_cut(passages[0].text, room)))
+        lines.append(passage_line(1, kept[0]))
+    return kept, lines
 
 
 def label(passage: Passage) -> str:
@@ -156,7 +159,7 @@ def passage_line(n: int, passage: Passage) -> str:
 
 def fact_line(fact: str) -> str:
     """A fact on one line, between quotation marks, with what could close the quotation or the block escaped."""
-    return f"- {json.dumps(_disarmed(one_line(fact)), ensure_ascii=False)}"
+    return f"- {_QUOTED(_disarmed(one_line(fact)))}"
 
 
 def one_line(text: str) -> str:
@@ -170,6 +173,8 @@ def as_data(text: str) -> str:
 
 
 def _visible(text: str) -> str:
+    if text.isascii() and text.isprintable():  # most facts and labels: nothing to look for
+        return text
     return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
 
 
