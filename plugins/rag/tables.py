@@ -47,8 +47,7 @@ class DatabaseFile:
     @asynccontextmanager
     async def open(self, owner: str = "") -> AsyncIterator[Store]:
         """The store over the file. Raises Damaged where the file is no database or holds other than what was written."""
-        from bot import open_database
-        from bot.registry import Migrations
+        from bot import Migrations, open_database
 
         try:
             async with open_database(f"sqlite:///{self.path}", migrations=[Migrations(OWNER, MIGRATIONS)], core=False) as database:
