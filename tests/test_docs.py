@@ -83,7 +83,7 @@ class TestComplete:
         """Whoever runs the bot finds each variable, with what it is for."""
         text = (DOCS / page).read_text(encoding="utf-8")
 
-        assert [name for name in SETTINGS if f"- `{name}` " not in text] == []
+        assert [name for name in SETTINGS if f"### {name}\n\n`{name}` " not in text] == []
 
     @pytest.mark.parametrize("page", ["es/comandos.md", "en/commands.md"])
     def test_every_command_is_documented(self, page: str) -> None:
