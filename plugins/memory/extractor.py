@@ -5,7 +5,21 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from bot import Counters, Database, ExtractOptions, Fact, Fence, Job, Jobs, Marks, MemoryOptions, Prompt, Provider, Transaction
+from bot import (
+    Counters,
+    Database,
+    ExtractOptions,
+    Fact,
+    Fence,
+    Job,
+    Jobs,
+    Marks,
+    MemoryOptions,
+    Prompt,
+    Provider,
+    SubjectErased,
+    Transaction,
+)
 
 from . import evidence, extraction
 from .changes import Changes
@@ -103,7 +117,13 @@ class Extractor:
         marks = await self.fence.mark(subject)
         async with self.database.transaction() as tx:
             generation, paused = await self.queue.enter(tx, subject)
-        return [] if paused else await self._extract(provider, subject, [Words("", generation, said, replied, self.clock())], marks)
+        if paused:
+            return []
+        try:
+            return await self._extract(provider, subject, [Words("", generation, said, replied, self.clock())], marks)
+        except SubjectErased:
+            self.counters.add("memory_discarded")
+            return []
 
     # ------------------------------------------------------------------------------------ one extraction
 
