@@ -22,7 +22,7 @@ from bot.log import Counters
 from bot.personal_data import Everyone, Profile, own_data
 from bot.ports import Assistant, Database, Library, Provider, Reader, Sends, Transaction
 from bot.registry import Parts, PersonalData, Registry, load
-from bot.settings import TOML, Section, Settings, from_toml, read, refuse_unknown
+from bot.settings import TOML, Section, Settings, from_toml, over, read, refuse_unknown
 from bot.transports.console import NAME, PERSON, Console, erase_files
 from bot.values import Update
 
@@ -49,7 +49,7 @@ class Configuration:
 def configure(environment: Mapping[str, str], *, registry: Registry | None = None, toml: Path = Path(TOML)) -> Configuration:
     """Read everything that can be wrong before anything is opened. Raises ConfigurationError in one line."""
     registry = registry or load()
-    values = {**from_toml(toml, registry.sections), **environment}
+    values = over(from_toml(toml, registry.sections), environment)
     refuse_unknown(values, registry.sections)
     sections = {cls: read(cls, values) for cls in registry.sections}
     settings = sections[Settings]

@@ -1,17 +1,23 @@
 """The log: codes and ids to standard error, with every secret that the process knows taken out."""
 
+import json
 import logging
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from types import TracebackType
+from urllib.parse import quote
 
 # Key formats that may come inside an exception or a library's own log line, whether or not this process was configured with them.
 _KEY_FORMATS = re.compile(
-    r"\b(?:sk-[\w-]{16,}|\d{6,12}:[\w-]{30,}|EAA[\w]{20,}|gh[pousr]_\w{20,}|xox[abp]-[\w-]{10,}|AIza[\w-]{30,})"
-    r"|(?i:(?<=bearer )\S+|(?<=://)[^/\s:@]+:[^/\s@]+(?=@))"
+    r"\bsk-[\w-]{16,}|(?<!\d)\d{6,12}:[\w-]{30,}|\bEAA\w{20,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bxox[abp]-[\w-]{10,}|\bAIza[\w-]{30,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"|(?i:(?<=bearer )[^\s'\"]+|(?<=basic )[\w+/=]{8,}|(?<=access_token=)[^&\s'\"]+|(?<=api_key=)[^&\s'\"]+)"
+    r"|(?<=://)[^/\s:@]*:[^\s/@]+(?=@)"
 )
 HIDDEN = "[hidden]"
+SHORTEST_SECRET = 4  # a shorter one would take ordinary words along
 
 
 class Redaction(logging.Filter):
@@ -19,7 +25,8 @@ class Redaction(logging.Filter):
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__()
-        self._secrets = sorted({s for s in secrets if len(s) >= 4}, key=len, reverse=True)
+        forms = {form for secret in secrets for form in _forms(secret.strip())}
+        self._secrets = sorted((form for form in forms if len(form) >= SHORTEST_SECRET), key=len, reverse=True)
 
     def clean(self, text: str) -> str:
         """`text` with each known secret, and whatever looks like a key, replaced."""
@@ -29,22 +36,42 @@ class Redaction(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrites the record in place; it is always let through."""
-        record.msg, record.args = self.clean(record.getMessage()), ()
+        try:
+            message = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - a library's own mistake in its arguments, or in an object's text, must not stop whoever logs
+            message = f"{record.msg!r} cannot be logged: {error!r}"
+        record.msg, record.args = self.clean(message), ()
         if record.exc_info and not record.exc_text:
             record.exc_text = logging.Formatter().formatException(record.exc_info)
-        if record.exc_text:
-            record.exc_text = self.clean(record.exc_text)
+        record.exc_text = self.clean(record.exc_text) if record.exc_text else record.exc_text
+        record.stack_info = self.clean(record.stack_info) if record.stack_info else record.stack_info
         return True
 
 
+def _forms(secret: str) -> set[str]:
+    """A secret as it stands in a URL, in JSON and in the text of an error."""
+    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
+
+
 def set_up(level: str, *, secrets: Iterable[str] = ()) -> Redaction:
-    """Send the log of the whole process to standard error, redacted; called once, by whoever starts the process."""
+    """Send the log of the whole process to standard error, redacted; called once, by whoever starts the process.
+
+    What nobody catches goes there as well: the interpreter would print it as it is.
+    """
     redaction = Redaction(secrets)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.addFilter(redaction)
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    sys.excepthook = _uncaught
     return redaction
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, traceback)
+    else:
+        logging.getLogger("bot").critical("stopped by an error that nobody foresaw", exc_info=(kind, error, traceback))
 
 
 class Counters:

@@ -8,19 +8,24 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from bot.errors import ConfigurationError
+from bot.log import Redaction
 from bot.values import ttl_ms
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIX = "BOT_"
 TOML = "bot.toml"
+EMPTIED = "BOT_DOCUMENTS"  # set to nothing, it is a list with nothing in it
+LONGEST_SHOWN = 120  # characters of a value in an error
 NOT_IN_THIS_VERSION = {
     "TELEGRAM_TOKEN": "Telegram",
     "WHATSAPP_TOKEN": "WhatsApp",
@@ -177,11 +182,20 @@ S = TypeVar("S", bound=Section)
 
 def environment(directory: Path | None = None) -> dict[str, str]:
     """The variables of the process, over those of a `.env` file in `directory`: the one place that looks at either."""
+    path = (directory or Path.cwd()) / ".env"
     try:
-        values = dotenv_values((directory or Path.cwd()) / ".env")
+        text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f".env cannot be read: {error}") from error
-    return {**{name: value for name, value in values.items() if value is not None}, **os.environ}
+    if broken := next((binding for binding in parse_stream(StringIO(text)) if binding.error), None):
+        raise ConfigurationError(f".env cannot be read: line {broken.original.line} is not NAME=value")
+    values = dotenv_values(stream=StringIO(text))
+    return over({name: value for name, value in values.items() if value is not None}, os.environ)
+
+
+def over(values: Mapping[str, Any], winning: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with those that win laid over them. An empty one counts as not set, so it wins over nothing; BOT_DOCUMENTS may be emptied."""
+    return {**values, **{name: value for name, value in winning.items() if value != "" or name == EMPTIED or name not in values}}
 
 
 def from_toml(path: Path, sections: Iterable[type[Section]]) -> dict[str, Any]:
@@ -190,7 +204,7 @@ def from_toml(path: Path, sections: Iterable[type[Section]]) -> dict[str, Any]:
     `[storage] max_context_messages = 20` is BOT_MAX_CONTEXT_MESSAGES=20. Raises ConfigurationError for what it does not know.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -218,17 +232,32 @@ def read(cls: type[S], values: Mapping[str, Any]) -> S:
     """The settings of one class. Empty values count as not set. Raises ConfigurationError in one line that names the variable."""
     names = {field.alias or name for name, field in cls.model_fields.items()}
     chosen = {name: value for name, value in values.items() if name in names and value != ""}
-    if "BOT_DOCUMENTS" in names and values.get("BOT_DOCUMENTS") == "":
-        chosen["BOT_DOCUMENTS"] = ()
+    if EMPTIED in names and values.get(EMPTIED) == "":
+        chosen[EMPTIED] = ()
     try:
         return cls(**chosen)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = str(first["loc"][0])
-        field = next(f for n, f in cls.model_fields.items() if (f.alias or n) == name)
-        shown = "the value" if "Secret" in str(field.annotation) else repr(chosen.get(name))
-        why = str(first["msg"]).removeprefix("Value error, ")
-        raise ConfigurationError(f"{name}={shown} cannot work: {why} ({field.description})") from error
+        raise ConfigurationError(_fault(cls, chosen, error.errors(include_url=False)[0])) from None  # its text may hold a secret
+
+
+def _fault(cls: type[Section], chosen: Mapping[str, Any], fault: Any) -> str:
+    why = " ".join(str(fault["msg"]).removeprefix("Value error, ").split())
+    name = str(fault["loc"][0]) if fault["loc"] else ""
+    field = next((f for n, f in cls.model_fields.items() if (f.alias or n) == name), None)
+    if field is None:  # a rule over several of them
+        return Redaction().clean(f"{', '.join(sorted(chosen)) or cls.__name__} cannot work together: {why}")
+    if _is_secret(field):
+        return f"{name} cannot work: the value is not shown ({field.description})"
+    return Redaction().clean(f"{name}={_quoted(chosen.get(name))} cannot work: {why} ({field.description})")
+
+
+def _quoted(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
+
+
+def _is_secret(field: Any) -> bool:
+    return "Secret" in str(field.annotation)
 
 
 def refuse_unknown(values: Mapping[str, Any], sections: Sequence[type[Section]]) -> None:

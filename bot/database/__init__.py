@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bot.database.migrate import CORE, migrate
 from bot.errors import ConfigurationError
+from bot.log import Redaction
 from bot.ports import Database
 from bot.registry import Migrations
 
@@ -26,7 +27,9 @@ async def open_database(
         raise ConfigurationError("BOT_DATABASE_URL: this version has no PostgreSQL engine; use sqlite:///data/bot.db")
     path = url.removeprefix(SQLITE)
     if not url.startswith(SQLITE) or not path:
-        raise ConfigurationError(f"BOT_DATABASE_URL={url!r} is no database: use sqlite:///path or sqlite:///:memory:")
+        raise ConfigurationError(
+            f"BOT_DATABASE_URL={Redaction().clean(repr(url))} is no database: use sqlite:///path or sqlite:///:memory:"
+        )
     from bot.database.sqlite import open_sqlite
 
     async with open_sqlite(None if path == ":memory:" else Path(path), agent_id=agent_id) as database:

@@ -1,0 +1,320 @@
+"""What only SQLite can get wrong: modes, locks of other processes, full disks, and bytes that stay behind."""
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from bot import ConfigurationError, Database, StorageError, Transaction, open_database
+from bot.registry import Migrations
+
+PLANT = "INSERT INTO users (agent_id, user_id, profile, created_at, updated_at) VALUES (:agent_id, :id, :body, 0, 0)"
+CHANGE = "UPDATE users SET profile = :body WHERE agent_id = :agent_id AND user_id = :id"
+DELETE = "DELETE FROM users WHERE agent_id = :agent_id AND user_id = :id"
+CANARY = b"CANARY"
+
+NOTES = """
+CREATE TABLE notes (agent_id TEXT NOT NULL, id TEXT NOT NULL, body TEXT, PRIMARY KEY (agent_id, id));
+CREATE INDEX notes_body ON notes (agent_id, body);
+"""
+NOTE = "INSERT INTO notes (agent_id, id, body) VALUES (:agent_id, :id, :body)"
+CHANGE_NOTE = "UPDATE notes SET body = :body WHERE agent_id = :agent_id AND id = :id"
+DELETE_NOTE = "DELETE FROM notes WHERE agent_id = :agent_id AND id = :id"
+
+
+def url(tmp_path: Path) -> str:
+    """Of the database of a test."""
+    return f"sqlite:///{tmp_path / 'bot.db'}"
+
+
+@contextmanager
+def neighbour(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection as another process has it."""
+    with closing(sqlite3.connect(tmp_path / "bot.db", isolation_level=None, timeout=0)) as connection:
+        yield connection
+
+
+def left(tmp_path: Path) -> dict[str, int]:
+    """How often the canary is in each file of the database."""
+    return {path.name: path.read_bytes().count(CANARY) for path in sorted(tmp_path.glob("bot.db*"))}
+
+
+async def pragma(db: Database, name: str) -> object:
+    """What the writer's connection is set to."""
+    async with db.transaction() as tx:
+        row = await tx.one(f"PRAGMA {name}")
+    return None if row is None else next(iter(row.values()))
+
+
+async def test_the_modes_it_runs_in(tmp_path: Path) -> None:
+    """Readers and the writer do not block each other, what is deleted is overwritten, and others are waited for."""
+    async with open_database(url(tmp_path)) as db:
+        modes = [await pragma(db, name) for name in ("journal_mode", "secure_delete", "busy_timeout", "temp_store")]
+
+    assert modes == ["wal", 1, 10_000, 2]
+
+
+async def test_the_folder_is_made(tmp_path: Path) -> None:
+    """A database in a folder that is not there yet makes it."""
+    async with open_database(f"sqlite:///{tmp_path}/new/folder/bot.db") as db:
+        await db.one("SELECT 1 AS one")
+
+    assert (tmp_path / "new" / "folder" / "bot.db").exists()
+
+
+@pytest.mark.parametrize("bad", ["", "sqlite:///", "sqlite://bot.db", "bot.db", "mysql://x/y", "postgresql://bot:s3cret@host/db"])
+async def test_a_url_that_cannot_work(bad: str) -> None:
+    """It is refused in one line that names the variable, and a password in it is not shown."""
+    with pytest.raises(ConfigurationError, match="BOT_DATABASE_URL") as caught:
+        async with open_database(bad):
+            pass
+
+    assert "\n" not in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_a_password_in_a_url_is_not_shown() -> None:
+    """Also where the engine is one that nobody knows."""
+    with pytest.raises(ConfigurationError) as caught:
+        async with open_database("postgresql+asyncpg://bot:s3cret@host/db"):
+            pass
+
+    assert "s3cret" not in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------------- what can be wrong with a file
+
+
+async def opening_fails(path: Path) -> str:
+    """What opening a database says that cannot be opened."""
+    with pytest.raises(StorageError) as caught:
+        async with open_database(f"sqlite:///{path}"):
+            pass
+    return str(caught.value)
+
+
+async def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    """The error names it and says what to look at."""
+    (tmp_path / "bot.db").mkdir()
+
+    said = await opening_fails(tmp_path / "bot.db")
+    assert "bot.db" in said
+    assert "check that its folder exists and may be written" in said
+
+
+async def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    """A path below a file cannot be made."""
+    (tmp_path / "file").write_text("x")
+
+    assert "file" in await opening_fails(tmp_path / "file" / "bot.db")
+
+
+async def test_something_else_in_the_file(tmp_path: Path) -> None:
+    """A file that is no database is left as it is, and named."""
+    (tmp_path / "bot.db").write_text("Dear diary, " * 100)
+
+    assert "is not a database" in await opening_fails(tmp_path / "bot.db")
+    assert (tmp_path / "bot.db").read_text() == "Dear diary, " * 100
+
+
+async def broken(db: Database, setting: str) -> str:
+    """What a write says once the writer's connection was set so that it cannot write."""
+    async with db.transaction() as tx:
+        await tx.all(f"PRAGMA {setting}")
+    with pytest.raises(StorageError) as caught:
+        async with db.transaction() as tx:
+            for n in range(100):
+                await tx.run(PLANT, {"id": str(n), "body": "x" * 10_000})
+    return str(caught.value)
+
+
+async def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """A transaction that does not fit leaves nothing, says so, and the next one works when there is room."""
+    async with open_database(url(tmp_path)) as db:
+        said = await broken(db, "max_page_count = 40")
+        held = await db.all("SELECT user_id FROM users")
+        async with db.transaction() as tx:
+            await tx.all("PRAGMA max_page_count = 100000")
+        await db.write(PLANT, {"id": "after", "body": "x" * 1_000_000})
+
+    assert said.endswith("database or disk is full: make room on the disk")
+    assert held == []
+
+
+async def test_a_file_that_may_only_be_read(tmp_path: Path) -> None:
+    """Writing says so, and reading goes on."""
+    async with open_database(url(tmp_path)) as db:
+        said = await broken(db, "query_only = ON")
+
+        assert await db.all("SELECT user_id FROM users") == []
+        assert "attempt to write a readonly database: check that the file and its folder may be written" in said
+
+
+async def test_another_process_writes(tmp_path: Path) -> None:
+    """It is waited for; where that takes too long the error says why, readers go on meanwhile, and afterwards all is well."""
+    async with open_database(url(tmp_path)) as db:
+        await pragma(db, "busy_timeout = 100")
+        with neighbour(tmp_path) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StorageError, match="locked: another process is writing"):
+                await db.write(PLANT, {"id": "a", "body": ""})
+            with pytest.raises(StorageError, match="locked"):
+                async with db.transaction() as tx:
+                    await tx.run(PLANT, {"id": "a", "body": ""})
+            read = await db.all("SELECT user_id FROM users")
+            waiting = asyncio.create_task(db.write(PLANT, {"id": "b", "body": ""}))
+            await asyncio.sleep(0.02)
+            other.execute("COMMIT")
+            await waiting
+
+        assert read == []
+        assert await db.all("SELECT user_id FROM users") == [{"user_id": "b"}]
+
+
+async def test_it_closes_under_cancellation(tmp_path: Path) -> None:
+    """A task that is cancelled with a database open, statements under way, leaves no lock on the file."""
+
+    async def use() -> None:
+        async with open_database(url(tmp_path)) as db, asyncio.TaskGroup() as tasks:
+            for n in range(50):
+                tasks.create_task(db.write(PLANT, {"id": str(n), "body": ""}))
+
+    using = asyncio.create_task(use())
+    await asyncio.sleep(0.05)
+    using.cancel()
+    await asyncio.wait([using], timeout=5)
+
+    with neighbour(tmp_path) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        other.execute("ROLLBACK")
+
+
+# ---------------------------------------------------------------------------------------------- what stays behind
+
+
+async def plant(tx: Transaction, size: int) -> list[str]:
+    """Canaries of many sizes in a row, rows of others in between."""
+    planted = []
+    for n in range(40):
+        await tx.run(PLANT, {"id": f"CANARY{n}", "body": "CANARY" + "x" * (size * n // 40)})
+        await tx.run(PLANT, {"id": f"other{n}", "body": "y" * (n * 37 % 900)})
+        planted.append(f"CANARY{n}")
+    return planted
+
+
+@pytest.mark.parametrize("size", [10, 500, 20_000])
+async def test_nothing_stays_of_what_was_deleted(tmp_path: Path, size: int) -> None:
+    """Neither the file nor its log holds a byte of it, on overflow pages and in indexes too, while the database is still open."""
+    async with open_database(url(tmp_path)) as db:
+        async with db.transaction() as tx:
+            planted = await plant(tx, size)
+        before = left(tmp_path)
+        async with db.transaction() as tx:
+            await tx.many(DELETE, [{"id": one} for one in planted])
+
+        assert await db.scrub()
+        assert before["bot.db-wal"] > 0
+        assert left(tmp_path) == {"bot.db": 0, "bot.db-shm": 0, "bot.db-wal": 0}
+
+
+async def test_nothing_stays_of_what_was_shortened(tmp_path: Path) -> None:
+    """A value that was replaced by a shorter one is gone as well."""
+    async with open_database(url(tmp_path)) as db:
+        for n, size in enumerate((20, 3_000, 50_000)):
+            await db.write(PLANT, {"id": str(n), "body": "x" * size + "CANARY"})
+        await db.scrub()
+        before = left(tmp_path)
+        for n in range(3):
+            await db.write(CHANGE, {"id": str(n), "body": "{}"})
+
+        assert await db.scrub()
+        assert before["bot.db"] == 3
+        assert sum(left(tmp_path).values()) == 0
+
+
+async def shuffled(db: Database, seed: int) -> None:
+    """Rows come, change and go in any order, among those of others; in the end none of the canaries is left."""
+    chance = random.Random(seed)
+    there: list[str] = []
+    async with db.transaction() as tx:
+        for _ in range(400):
+            name = f"CANARY{chance.random()}"
+            if chance.random() < 0.6 or not there:
+                there.append(name)
+                await tx.run(NOTE, {"id": name, "body": name + "z" * chance.choice([0, 5, 100, 900, 6000])})
+            elif chance.random() < 0.5:
+                await tx.run(CHANGE_NOTE, {"id": chance.choice(there), "body": "CANARY" + "y" * chance.choice([0, 50, 1500])})
+            else:
+                await tx.run(DELETE_NOTE, {"id": there.pop(chance.randrange(len(there)))})
+        for _ in range(50):
+            await tx.run(NOTE, {"id": f"other{chance.random()}", "body": "plain" * chance.choice([1, 30, 300])})
+        chance.shuffle(there)
+        await tx.many(DELETE_NOTE, [{"id": one} for one in there])
+
+
+async def test_nothing_stays_of_what_was_moved(tmp_path: Path) -> None:
+    """SQLite leaves copies of rows behind as it moves them between pages, and `secure_delete` does not know of those."""
+    copies = 0
+    for seed in range(6):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / "0001_notes.sql").write_text(NOTES, encoding="utf-8")
+        async with open_database(url(folder), migrations=[Migrations("notes", folder)]) as db:
+            await shuffled(db, seed)
+            with neighbour(folder) as other:
+                other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            copies += sum(left(folder).values())
+
+            assert await db.scrub()
+            assert sum(left(folder).values()) == 0
+            assert await db.one("SELECT count(*) AS n FROM notes") == {"n": 50}
+    assert copies > 0  # else this test has nothing to find
+
+
+async def test_a_reader_holds_a_scrub_up(tmp_path: Path) -> None:
+    """While a reader is at an old state of the file, scrubbing gives up soon, writers go on, and a later try succeeds."""
+    async with open_database(url(tmp_path)) as db:
+        await db.write(PLANT, {"id": "CANARY", "body": ""})
+        with neighbour(tmp_path) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM users").fetchall()
+            await db.write(DELETE, {"id": "CANARY"})
+            async with asyncio.timeout(3):
+                scrubbing = asyncio.create_task(db.scrub())
+                await asyncio.sleep(0.06)
+                await db.write(PLANT, {"id": "meanwhile", "body": ""})
+                held_up = await scrubbing
+            other.execute("COMMIT")
+
+        assert held_up is False
+        assert await db.scrub()
+        assert sum(left(tmp_path).values()) == 0
+        assert await pragma(db, "busy_timeout") == 10_000
+
+
+async def test_a_writer_holds_a_scrub_up(tmp_path: Path) -> None:
+    """Another process that is writing is no error either."""
+    async with open_database(url(tmp_path)) as db:
+        with neighbour(tmp_path) as other:
+            other.execute("BEGIN IMMEDIATE")
+            held_up = await db.scrub()
+            other.execute("ROLLBACK")
+
+        assert held_up is False
+        assert await db.scrub()
+
+
+async def test_an_idle_reader_holds_nothing_up(tmp_path: Path) -> None:
+    """A connection that is open and reads nothing at the moment is in nobody's way."""
+    async with open_database(url(tmp_path)) as db, open_database(url(tmp_path)) as other:
+        await db.write(PLANT, {"id": "CANARY", "body": ""})
+        await other.all("SELECT * FROM users")
+        await db.write(DELETE, {"id": "CANARY"})
+
+        assert await db.scrub()
+        assert sum(left(tmp_path).values()) == 0
+        assert await other.all("SELECT * FROM users") == []
