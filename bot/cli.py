@@ -31,10 +31,10 @@ Gettext = Callable[[str], str]
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command of the command line; returns its exit code."""
-    variables = environment()
-    _ = _words_of_the_shell(variables)
-    parsed = _parser(_).parse_args(arguments or ["run"])
     try:
+        variables = environment()
+        _ = _words_of_the_shell(variables)  # raises for a broken catalog, as `configure` does for a setting
+        parsed = _parser(_).parse_args(arguments or ["run"])
         configuration = configure(variables)
         log.set_up(configuration.settings.log_level, secrets=configuration.secrets)
         return int(asyncio.run(parsed.run(configuration, parsed, _)))

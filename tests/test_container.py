@@ -77,3 +77,20 @@ def test_what_is_copied_is_enough(image: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "/forget_me" in done.stdout
     assert "Fuentes: [1]" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["check"], ["ask", "hola"], ["--help"]], ids=lambda command: command[0])
+def test_a_broken_catalog_stops_it_with_one_line(image: Path, tmp_path: Path, command: list[str]) -> None:
+    """Whatever is started: the line names the file, the line in it and the placeholder, and the exit code is that of a wrong setting."""
+    app = tmp_path / "app"
+    shutil.copytree(image, app)
+    catalog = app / "locales" / "es" / "LC_MESSAGES" / "messages.po"
+    catalog.write_text(
+        catalog.read_text(encoding="utf-8").replace('msgstr "Fuentes: {sources}"', 'msgstr "Fuentes: {fuentes}"'), encoding="utf-8"
+    )
+    done = subprocess.run([sys.executable, "-m", "bot", *command], cwd=app, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert re.search(r"messages\.po:\d+: .*\{fuentes\}.*\{sources\}", done.stderr)
