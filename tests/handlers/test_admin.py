@@ -34,6 +34,17 @@ async def test_it_counts(bot: TestBot) -> None:
     assert "- parcels: 1.234.567" in spanish.splitlines()
 
 
+async def test_counters_of_the_process_come_after(bot: TestBot) -> None:
+    """They go by the codes that the log has too, so that whoever runs the bot can look them up."""
+    (before,) = await bot.say("/stats", user=ADMIN, lang="en")
+    bot.parts.counters.add("something_failed", 2_000)
+    (after,) = await bot.say("/stats", user=ADMIN, lang="en")
+
+    assert "something_failed" not in before
+    assert after.split("Since I started:")[1].splitlines()[-1] == "- `something_failed`: 2,000"
+    assert "- parcels: 1,234,567" in after.split("Since I started:")[0]
+
+
 async def test_it_shows_no_contents(bot: TestBot) -> None:
     """Neither a fact nor a message nor who wrote it."""
     await bot.ai.remember("test:ana", "Vive en Zacatecas")
