@@ -115,6 +115,23 @@ class TestComplete:
         assert set(re.findall(r"\bBOT_[A-Z_]+\b", code)) <= set(SETTINGS)
 
 
+class TestArchitecture:
+    def test_every_part_of_the_process_has_its_line(self) -> None:
+        """Whoever looks for a module finds what it is for."""
+        text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+        parts = {path.name + "/" for path in (ROOT / "bot").iterdir() if (path / "__init__.py").exists()}
+        parts |= {path.stem for path in (ROOT / "bot").glob("*.py") if not path.stem.startswith("__")}
+
+        assert {part for part in parts if f"`{part}`" not in text} == set()
+
+    def test_every_decision_is_listed(self) -> None:
+        """The index of the decisions links each, by its title."""
+        text = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+        pages = [path for path in (DOCS / "decisions").glob("*.md") if path.name != "README.md"]
+
+        assert [path.name for path in pages if f"[{headings(path)[0][1]}]({path.name})" not in text] == []
+
+
 class TestLinks:
     @pytest.mark.parametrize("path", WRITTEN, ids=named)
     def test_local_links_resolve(self, path: Path) -> None:
