@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 _STEP = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[=>]|([\r\n\x08\x07])|([^\x1b\r\n\x08\x07]+)", re.S)
-SECONDS = 10.0
+SECONDS = 30.0
 
 
 class Screen:
