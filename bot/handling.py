@@ -157,7 +157,8 @@ class Handling:
         `directly`: also where nothing can be stored. Else that is a StorageError.
         """
         if isinstance(error, BotError):
-            log.warning("update %s: %s", self._update.id, for_log(error))
+            refused = isinstance(error, BadRequest | NotAllowed)  # nothing is wrong: it was answered
+            log.log(logging.INFO if refused else logging.WARNING, "update %s: %s", self._update.id, for_log(error))
             words = error.words(self._gettext)
         else:
             short = secrets.token_hex(3)
@@ -312,15 +313,21 @@ class Handling:
 
     def _letter(self) -> Letter:
         update = self._update
-        revises = update.kind == "edited"
         return Letter(
-            self._answer_id, update.chat_key, "", update.sender or "", update.message, update.is_group, revises=revises, markdown=True
+            self._answer_id,
+            update.chat_key,
+            user_id=update.sender or "",
+            question=update.message,
+            quotes=update.is_group,
+            revises=update.kind == "edited",
+            markdown=True,
+            asked=update.digest,
         )
 
     async def _put(self, tx: Transaction, entry_id: str, said: Mapping[str, Any], *, wait_ms: int = 0) -> None:
         update = self._update
         quotes = (update.message or update.id) if update.is_group else None
-        payload = {**said, "reply_to": quotes, "question": update.message, "revises": update.kind == "edited"}
+        payload = {**said, "reply_to": quotes, "question": update.message, "revises": update.kind == "edited", "asked": update.digest}
         await self._core.outbox.put(
             tx, entry_id, kind=update.transport, line=update.chat_key, user_id=update.sender or "", payload=payload, wait_ms=wait_ms
         )
