@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bot.accepting import Joins, take
 from bot.errors import BotError, StorageError, SubjectErased, TransportUnavailable, Undeliverable
 from bot.handling import Core, Handling, for_log, stopping
 from bot.inbox import MOST_ATTEMPTS, RENEW_SECONDS, Entry, Queue, job_of
-from bot.ports import Delivers, ReplyStream, Revises
+from bot.ports import Delivers, ReplyStream, Revises, Sends
 from bot.values import Letter, Update
 
 log = logging.getLogger(__name__)
@@ -19,6 +20,7 @@ URGENT = ("stop", "button")  # these pass the queue of their chat, and do not wa
 AT_ONCE = 32  # rows under way of each queue, over all chats
 POLL_SECONDS = 1.0  # how soon a row is seen that another process put
 UNREACHED_MS = 60_000  # a row for a transport that does not run now is left alone for this long
+DRAIN_SECONDS = 5.0  # how long a stop waits for what is being sent
 ROUNDS_BETWEEN_PRUNING = 360  # of RENEW_SECONDS: an hour
 
 
@@ -181,11 +183,12 @@ class Dispatcher:
             await self._core.outbox.release(entry, wait_ms=UNREACHED_MS)
         elif _is_given_up(entry):
             await self._core.outbox.failed(entry.id)
-        elif isinstance(transport, Delivers):
-            await self._deliver(transport, entry)
         else:
-            await transport.send(entry.line, entry.payload["text"], reply_to=entry.payload.get("reply_to"))
-            await self._core.outbox.done(entry.id)
+            await _drained(self._deliver(transport, entry) if isinstance(transport, Delivers) else self._say(transport, entry))
+
+    async def _say(self, transport: Sends, entry: Entry) -> None:
+        await transport.send(entry.line, entry.payload["text"], reply_to=entry.payload.get("reply_to"))
+        await self._core.outbox.done(entry.id)
 
     async def _deliver(self, transport: Delivers, entry: Entry) -> None:
         outbox = self._core.outbox
@@ -226,6 +229,18 @@ def _is_given_up(entry: Entry) -> bool:
         return False
     log.error("%s %s is given up after %d attempts", entry.kind, entry.id, entry.attempts - 1)
     return True
+
+
+async def _drained(work: Coroutine[Any, Any, None]) -> None:
+    """Let what is being sent when the process stops be sent and noted, for a while: else the next start sends it again."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if stopping():
+            await asyncio.wait([task], timeout=DRAIN_SECONDS)
+            task.cancel()
+        raise
 
 
 async def _to_its_end(work: Awaitable[None]) -> None:

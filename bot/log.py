@@ -17,6 +17,7 @@ _KEY_FORMATS = re.compile(
     r"|(?<=://)[^/\s:@]*:[^\s/@]+(?=@)"
 )
 HIDDEN = "[hidden]"
+OURS = ("bot", "handlers", "plugins")
 SHORTEST_SECRET = 4  # a shorter one would take ordinary words along
 
 
@@ -62,7 +63,9 @@ def set_up(level: str, *, secrets: Iterable[str] = ()) -> Redaction:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.addFilter(redaction)
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=max(logging.getLevelName(level), logging.INFO), handlers=[handler], force=True)
+    for name in OURS:  # libraries write what people say into their DEBUG lines: statements with their values, requests with their bodies
+        logging.getLogger(name).setLevel(level)
     sys.excepthook = _uncaught
     return redaction
 
