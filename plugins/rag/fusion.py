@@ -7,11 +7,10 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 DENSE_WEIGHT = 0.6
-RELEVANT_SHARE = 0.44
-"""A question of which no chunk holds so much finds nothing. Calibrated on questions whose article was taken away; see
-docs/decisions/relevance.md."""
-COMPANION = 0.5
-"""What stands behind the best chunk holds at least so much of the bar."""
+RELEVANT_SHARE = 0.44  # a question of which no chunk holds so much finds nothing
+SHARE_LIFT = 0.1  # what a chunk that holds the whole question gains on the cosine that it must reach
+COMPANION = 0.5, 0.03  # what stands behind a chunk that fits holds this part of the share, or is this far below the cosine
+# All calibrated on questions whose article was taken away; docs/decisions/relevance.md has the figures.
 
 
 def fuse(lexical: Array, dense: Array, live: Array) -> Array:
@@ -41,14 +40,14 @@ def best(order: Array, allowed: Array, count: int) -> Array:
 def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None) -> Array:
     """Of the best slots, those that fit the question; none where nothing does.
 
-    Without vectors (`cosine` None) a chunk fits by the share of the question's weight that it holds. With them it fits by either leg:
-    `bar` is the cosine above which texts of this embedder have to do with each other, or None where that is not known.
+    Without vectors (`cosine` None) a chunk fits by the share of the question's weight that it holds; with them by its cosine, lifted by
+    that share. `bar` is what texts of this embedder reach that have to do with each other; where it is None, all pass.
     """
+    part, below = COMPANION
     if not len(slots) or (cosine is not None and bar is None):
         return slots
-    by_words = share[slots].max() >= RELEVANT_SHARE
-    companions = share[slots] >= RELEVANT_SHARE * COMPANION
-    fits = companions & by_words
-    if cosine is not None and bar is not None:
-        fits |= cosine[slots] >= bar
-    return np.asarray(slots[fits])
+    if cosine is None or bar is None:
+        reached, least, needed = share[slots], RELEVANT_SHARE * part, RELEVANT_SHARE
+    else:
+        reached, least, needed = cosine[slots] + SHARE_LIFT * share[slots], bar - below, bar
+    return np.asarray(slots[reached >= least]) if reached.max() >= needed else slots[:0]

@@ -171,27 +171,25 @@ class Lexicon:
         size = sum(segment.size for segment in segments)
         alive = alive[:size]
         ids, weights, telling, unknown = self._question(question)
-        postings = [_postings(segment, ids) for segment in segments]
+        held = [_postings(segment, ids) for segment in segments]
+        starts = np.cumsum([0, *(segment.size for segment in segments)])
         live = max(int(alive.sum()), 1)
-        frequency, start = np.zeros(len(ids)), 0
-        for segment, (term, at) in zip(segments, postings, strict=True):
-            frequency += np.bincount(term, weights=alive[start : start + segment.size][segment.slots[at]], minlength=len(ids))
-            start += segment.size
+        frequency = np.zeros(len(ids))
+        for segment, start, found in zip(segments, starts, held, strict=False):
+            frequency[found.terms] += found.live(segment, alive[start : start + segment.size])
         telling = telling * _idf(frequency, live + BACKGROUND)
         total = float(telling.sum()) + unknown * _idf(0.0, live + BACKGROUND)
         weights = weights * _idf(frequency, live)
         lengths = np.concatenate([segment.lengths for segment in segments]) if segments else np.empty(0)
         average = max(float(lengths @ alive) / live, 1.0)
         bm25, share = np.zeros(size), np.zeros(size)
-        start = 0
-        for segment, (term, at) in zip(segments, postings, strict=True):
-            slots, n = segment.slots[at], segment.size
-            counts = segment.counts[at].astype(np.float32)
-            held = weights[term]
+        for segment, start, found in zip(segments, starts, held, strict=False):
+            slots, n = segment.slots[found.at], segment.size
+            counts = segment.counts[found.at].astype(np.float32)
             norm = (K1 * (1 - B + B * segment.lengths / average)).astype(np.float32)
-            bm25[start : start + n] = np.bincount(slots, weights=held * (counts / (counts + norm[slots])), minlength=n)
-            share[start : start + n] = np.bincount(slots, weights=telling[term], minlength=n)
-            start += n
+            saturated = np.repeat(weights[found.terms], found.sizes) * (counts / (counts + norm[slots]))
+            bm25[start : start + n] = np.bincount(slots, weights=saturated, minlength=n)
+            share[start : start + n] = np.bincount(slots, weights=np.repeat(telling[found.terms], found.sizes), minlength=n)
         return Scores(bm25 * alive, share * alive / total if total else share)
 
     def _question(self, question: str) -> tuple[Array, Array, Array, float]:
@@ -213,15 +211,31 @@ def _joinable(left: Segment, right: Segment) -> bool:
     return left.size <= 2 * right.size and left.size + right.size <= SEGMENT_SLOTS
 
 
-def _postings(segment: Segment, ids: Array) -> tuple[Array, Array]:
-    """Where the segment holds the features `ids`: the position in `ids` and the position in the postings, entry by entry."""
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a segment holds of a question: the features by their position in it, how many postings each has, and where these are."""
+
+    terms: Array
+    sizes: Array
+    at: Array
+
+    def live(self, segment: Segment, alive: Array) -> Array:
+        """How many live chunks hold each of the terms."""
+        if alive.all():
+            return self.sizes
+        here = np.repeat(np.arange(len(self.terms)), self.sizes)
+        return np.bincount(here, weights=alive[segment.slots[self.at]], minlength=len(self.terms))
+
+
+def _postings(segment: Segment, ids: Array) -> _Held:
     if not len(segment.features) or not len(ids):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        nothing = np.empty(0, np.int64)
+        return _Held(nothing, nothing, nothing)
     found = np.minimum(np.searchsorted(segment.features, ids), len(segment.features) - 1)
-    term = np.flatnonzero(segment.features[found] == ids)
-    begin = segment.offsets[found[term]]
-    count = segment.offsets[found[term] + 1] - begin
-    return np.repeat(term, count), _ranges(begin, count)
+    terms = np.flatnonzero(segment.features[found] == ids)
+    begin = segment.offsets[found[terms]]
+    sizes = segment.offsets[found[terms] + 1] - begin
+    return _Held(terms, sizes, _ranges(begin, sizes))
 
 
 def _idf(frequency: Any, live: int) -> Any:

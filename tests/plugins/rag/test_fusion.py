@@ -44,7 +44,7 @@ def test_the_best_are_in_order_and_the_older_first_of_equals() -> None:
 
 def test_nothing_fits_where_no_chunk_holds_enough() -> None:
     """Just below the bar there is nothing, at the bar there is something."""
-    below, at = np.full(3, RELEVANT_SHARE - 0.01), np.array([RELEVANT_SHARE, 0.0, RELEVANT_SHARE * COMPANION])
+    below, at = np.full(3, RELEVANT_SHARE - 0.01), np.array([RELEVANT_SHARE, 0.0, RELEVANT_SHARE * COMPANION[0]])
 
     assert list(fitting(SLOTS, below, None, None)) == []
     assert list(fitting(SLOTS, at, None, None)) == [0, 2]
@@ -55,8 +55,9 @@ def test_an_embedder_without_a_known_bar_lets_everything_through() -> None:
     assert list(fitting(SLOTS, np.zeros(3), np.array([0.9, 0.1, 0.2]), None)) == [0, 1, 2]
 
 
-def test_either_leg_may_find_that_a_chunk_fits() -> None:
-    """With a bar, a chunk is in by its cosine or by its words."""
-    by_either = fitting(SLOTS, np.array([0.9, 0.0, 0.0]), np.array([0.5, 0.9, 0.5]), 0.84)
+def test_words_lift_the_cosine() -> None:
+    """With a bar, a chunk that holds the question's words needs less of a cosine, and one that holds none needs it all."""
+    bar = 0.9
 
-    assert list(by_either) == [0, 1]
+    assert list(fitting(SLOTS, np.array([1.0, 0.0, 0.0]), np.array([0.81, 0.89, 0.5]), bar)) == [0, 1]
+    assert list(fitting(SLOTS, np.zeros(3), np.array([0.89, 0.88, 0.5]), bar)) == []
