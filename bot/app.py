@@ -19,11 +19,11 @@ from bot.handling import Core
 from bot.i18n import LOCALES, Catalogs
 from bot.inbox import JobQueue, Queue, now_ms
 from bot.log import Counters
-from bot.personal_data import Everyone, Profile, own_data
+from bot.personal_data import Everyone, Profile, move_profile, own_data
 from bot.ports import Assistant, Database, Library, Provider, Reader, Sends, Transaction
 from bot.registry import Parts, PersonalData, Registry, load
 from bot.settings import TOML, Section, Settings, from_toml, over, read, refuse_unknown
-from bot.transports.console import NAME, PERSON, Console, erase_files
+from bot.transports.console import NAME, PERSON, Console, erase_files, typed
 from bot.values import Update
 
 log = logging.getLogger(__name__)
@@ -128,6 +128,28 @@ class Bot:
     async def accept_all(self, updates: Sequence[Update], *, joins: Joins | None = None) -> None:
         """Store several updates, all or none; `joins` puts those together that are parts of one."""
         await self.dispatcher.accept_all(updates, joins=joins)
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """The languages that there are catalogs for."""
+        return self.core.catalogs.languages
+
+    async def move_chat(self, old: str, new: str) -> None:
+        """A group's id has changed: all that is kept about it goes along, in one transaction. Harmless where it is said twice."""
+        core = self.core
+        async with core.database.transaction() as tx:
+            for move in core.registry.chat_moves:
+                await move(tx, old, new)
+            await move_profile(tx, old, new)
+            await core.inbox.move(tx, old, new, lambda payload: {**payload, "chat_key": new, "room": new})
+            await core.outbox.move(tx, old, new, lambda payload: {**payload, "reply_to": None, "question": None})
+        core.inbox.notify()
+        core.outbox.notify()
+
+    async def tell(self, tx: Transaction, entry_id: str, *, transport: str, chat_key: str, text: str) -> None:
+        """Say something that nobody asked for, once for its id."""
+        await self.core.outbox.put(tx, entry_id, kind=transport, line=chat_key, payload={"text": text})
+        self.core.outbox.notify()
 
     async def settled(self, chat_key: str) -> None:
         """Return when everything in a chat has been answered."""
@@ -239,7 +261,7 @@ def _terminal_files(data_dir: Path, transports: Mapping[str, Sends]) -> Personal
     """What the terminal writes for its one person: exports, and the history of what was typed."""
 
     async def export(reader: Reader, user_id: str) -> list[str]:
-        return []
+        return await asyncio.to_thread(typed, data_dir) if user_id == PERSON else []
 
     async def erase(tx: Transaction, user_id: str) -> int:
         return 0

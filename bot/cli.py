@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -105,6 +106,9 @@ async def _run(configuration: Configuration, parsed: argparse.Namespace, _: Gett
         async with AsyncExitStack() as stack:
             stack.enter_context(_cancelled_by(signal.SIGTERM))
             bot = await stack.enter_async_context(open_bot(configuration))
+            if settings.telegram_token is not None:
+                await _telegram(bot, settings.telegram_token.get_secret_value(), stack)
+                return OK
             if {"http_host", "http_port"} & settings.model_fields_set:
                 await stack.enter_async_context(_served(bot))
             console = _console(bot, _console_language(configuration))
@@ -112,6 +116,23 @@ async def _run(configuration: Configuration, parsed: argparse.Namespace, _: Gett
             await stack.enter_async_context(_running(bot))
             await console.run()
     return OK
+
+
+async def _telegram(bot: Bot, token: str, stack: AsyncExitStack) -> None:
+    from bot.transports.telegram.composition import open_telegram
+
+    telegram = await stack.enter_async_context(open_telegram(bot, bot.settings, token))
+    bot.attach(telegram.transport)
+    chosen = telegram.webhook is not None or bool({"http_host", "http_port"} & bot.settings.model_fields_set)
+    checks = {"telegram": telegram.transport.state.check}
+    try:
+        await stack.enter_async_context(_served(bot, routes=telegram.routes, checks=checks))
+    except ConfigurationError as error:
+        if chosen:
+            raise
+        logging.getLogger(__name__).warning("/healthz and /readyz are not served: %s", error)
+    await stack.enter_async_context(_running(bot))
+    await telegram.transport.run(webhook=telegram.webhook)
 
 
 def _console_language(configuration: Configuration) -> Gettext:
@@ -148,7 +169,7 @@ async def _running(bot: Bot) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _served(bot: Bot) -> AsyncIterator[None]:
+async def _served(bot: Bot, *, routes: Sequence[Any] = (), checks: Mapping[str, Any] | None = None) -> AsyncIterator[None]:
     from bot.transports.http import serve
 
     async def database() -> None:
@@ -158,7 +179,9 @@ async def _served(bot: Bot) -> AsyncIterator[None]:
         await bot.library.listing()
 
     settings = bot.settings
-    async with serve(settings.http_host, settings.http_port, checks={"database": database, "index": index}):
+    async with serve(
+        settings.http_host, settings.http_port, routes=routes, checks={"database": database, "index": index, **(checks or {})}
+    ):
         yield
 
 

@@ -187,6 +187,12 @@ class Queue:
         body = json.dumps(payload, ensure_ascii=False)
         return bool(await self._write("rewrite", {"id": entry_id, "payload": body, "due_at": self._clock() + wait_ms}, tx))
 
+    async def move(self, tx: Transaction, old: str, new: str, payload_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Put the rows of a line that nobody has claimed yet into another."""
+        for entry_id, payload in await self.unclaimed(tx, old):
+            body = json.dumps(payload_of(payload), ensure_ascii=False)
+            await tx.run(self._sql["move"], {"id": entry_id, "line": new, "payload": body})
+
     async def forget(self, tx: Transaction, user_id: str) -> int:
         """Erase what rows of a person (or of a private chat) say; a row's id stays, so that a redelivery is not taken for new."""
         row = await tx.one(self._sql["said"], {"user_id": user_id})
@@ -246,6 +252,7 @@ def _sql(table: Table) -> dict[str, str]:
         "next_due": f"SELECT min(due_at) AS due_at FROM {table} WHERE {open_rows} AND state = 'new' AND due_at > :now",
         "unclaimed": f"SELECT id, payload FROM {table} WHERE {open_rows} AND state = 'new' AND line = :line ORDER BY seq",
         "rewrite": f"UPDATE {mine} payload = :payload, due_at = :due_at {this} AND state = 'new' RETURNING id",
+        "move": f"UPDATE {mine} line = :line, payload = :payload {this} AND state = 'new'",
         "due_now": f"UPDATE {mine} due_at = :now {this} AND state = 'new'",
         "hurry": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now",
         "hurry_kind": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now AND kind = :kind",

@@ -150,6 +150,14 @@ class Everyone:
         log.warning("erased content is not overwritten on disk yet, and that is tried again: %s", reason)
 
 
+async def move_profile(tx: Transaction, old: str, new: str) -> None:
+    """A group has another id: what it chose goes along, unless it has chosen anew under that one."""
+    params = {"old": old, "new": new}
+    there = "SELECT 1 FROM users there WHERE there.agent_id = :agent_id AND there.user_id = :new"
+    await tx.run(f"UPDATE users SET user_id = :new WHERE agent_id = :agent_id AND user_id = :old AND NOT EXISTS ({there})", params)
+    await tx.run("DELETE FROM users WHERE agent_id = :agent_id AND user_id = :old", params)
+
+
 def own_data(queues: Sequence[Queue]) -> list[PersonalData]:
     """What the process itself keeps about a person: the profile, what waits in the queues, and the fence."""
 

@@ -26,6 +26,7 @@ BUILT_IN = (
     "plugins.memory",
     "plugins.rag",
     "plugins.ai",
+    "bot.transports.telegram",
     "handlers.basics",
     "handlers.privacy",
     "handlers.documents",

@@ -27,7 +27,6 @@ TOML = "bot.toml"
 EMPTIED = "BOT_DOCUMENTS"  # set to nothing, it is a list with nothing in it
 LONGEST_SHOWN = 120  # characters of a value in an error
 NOT_IN_THIS_VERSION = {
-    "TELEGRAM_TOKEN": "Telegram",
     "WHATSAPP_TOKEN": "WhatsApp",
     "WHATSAPP_PHONE_ID": "WhatsApp",
 }
@@ -88,6 +87,7 @@ class Settings(Section):
         "documents",
         "memory",
         "chat",
+        "telegram",
         "http",
     )
 
@@ -164,6 +164,28 @@ class Settings(Section):
     default_language: str = _field("es", "BOT_DEFAULT_LANGUAGE", "chat", "language where nothing else tells", pattern=r"^[a-z]{2,3}$")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = _field(
         "WARNING", "BOT_LOG_LEVEL", "chat", "DEBUG, INFO, WARNING or ERROR; the log goes to standard error"
+    )
+
+    telegram_token: SecretStr | None = _field(
+        None, "TELEGRAM_TOKEN", "telegram", "token of the bot, from @BotFather; setting it starts Telegram"
+    )
+    telegram_api_base: Url | None = _field(
+        None, "TELEGRAM_API_BASE", "telegram", "address of another Bot API server; none means Telegram's own"
+    )
+    telegram_webhook_url: Url | None = _field(
+        None,
+        "TELEGRAM_WEBHOOK_URL",
+        "telegram",
+        "address at which Telegram reaches this bot; none means that the bot asks for updates itself",
+    )
+    telegram_webhook_secret: SecretStr | None = _field(
+        None, "TELEGRAM_WEBHOOK_SECRET", "telegram", "what Telegram sends along with each update: 16 to 256 of A-Z a-z 0-9 _ -"
+    )
+    telegram_rate: int = _field(
+        30, "TELEGRAM_RATE", "telegram", "messages a second to all chats; Telegram allows 30, more is paid for", ge=1, le=1000
+    )
+    telegram_rich: bool = _field(
+        False, "TELEGRAM_RICH", "telegram", "send answers with tables or formulas as rich messages, which need a recent app"
     )
 
     http_host: str = _field("127.0.0.1", "BOT_HTTP_HOST", "http", "address of the HTTP server")

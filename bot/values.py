@@ -1,5 +1,6 @@
 """The frozen values that travel between the parts; they know nothing of storage, platforms or models."""
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -215,6 +216,11 @@ class Update:
     hears_all: bool = True
     part: str = ""
 
+    @property
+    def digest(self) -> str:
+        """What was asked, so that the same can be known again and nothing can be read from it; short."""
+        return hashlib.sha256("\0".join((self.text, self.quoted or "")).encode("utf-8", "replace")).hexdigest()[:16]
+
     def to_json(self) -> dict[str, Any]:
         """A plain form that `from_json` takes back without loss."""
         return asdict(self)
@@ -244,6 +250,7 @@ class Letter:
 
     `question` is the platform's id of the message that it answers; `quotes`: show it as a reply to that message. `revises`: the message
     was edited, so this takes the place of the answer it had. `markdown`: the text is Markdown; else it is shown as it stands.
+    `asked` is a digest of the question, by which an edit that changed no word is known.
     """
 
     id: str
@@ -254,6 +261,7 @@ class Letter:
     quotes: bool = False
     revises: bool = False
     markdown: bool = False
+    asked: str = ""
     choices: tuple[Choice, ...] = ()
 
     @classmethod
@@ -268,6 +276,7 @@ class Letter:
             bool(payload.get("reply_to")),
             bool(payload.get("revises")),
             bool(payload.get("markdown")),
+            payload.get("asked", ""),
             tuple(Choice(*choice) for choice in payload.get("choices", ())),
         )
 

@@ -1,0 +1,244 @@
+"""A letter becomes messages: sent, or edited into what was shown before; each once, whatever breaks on the way."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from aiogram.methods import DeleteMessage, EditMessageText, SendDocument, SendMessage, SendRichMessage
+from aiogram.types import (
+    BufferedInputFile,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InputRichMessage,
+    LinkPreviewOptions,
+    MessageEntity,
+    ReplyParameters,
+)
+
+from bot.errors import TransportError, TransportUnavailable, Undeliverable
+from bot.transports.telegram.api import Api, ChatMoved, Refused
+from bot.transports.telegram.buttons import data_of
+from bot.transports.telegram.formatting import Formatted, cleaned, formatted, plain, units
+from bot.transports.telegram.pacing import Pacer
+from bot.transports.telegram.splitting import split
+from bot.transports.telegram.store import Part, Store
+from bot.transports.telegram.updates import address
+from bot.values import Letter
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+GRACE_SECONDS = 8.0  # what is being sent when the process stops may end
+NOT_MODIFIED = "message is not modified"
+LOST = ("message to edit not found", "message can't be edited", "message_id_invalid")
+FORMAT = ("can't parse entities", "entity", "entities")
+NO_TOPIC = ("message thread not found", "topic_deleted", "topic_closed")
+RICH_UNITS = 30_000
+
+
+class Sending:
+    """Sends letters, edits and files. `moved` is told of a group whose id has changed; `key` signs buttons."""
+
+    def __init__(
+        self,
+        api: Api,
+        store: Store,
+        pacer: Pacer,
+        *,
+        key: bytes,
+        clock: Callable[[], int],
+        moved: Callable[[int, int], Awaitable[None]],
+        rich: bool = False,
+    ) -> None:
+        self._api = api
+        self._store = store
+        self._pacer = pacer
+        self._key = key
+        self._clock = clock
+        self._moved = moved
+        self._rich = rich
+
+    async def deliver(self, letter: Letter) -> None:
+        """Send what of a letter was not sent yet. Raises TransportUnavailable and Undeliverable."""
+        chat, _ = address(letter.chat_key)
+        if f"telegram:{chat}" in self._store.absent:
+            raise Undeliverable("the bot may not write there")
+        try:
+            await self._deliver(letter, chat)
+        except ChatMoved as error:
+            await self._moved(chat, error.new)
+            raise TransportUnavailable("the group has another id now", seconds=0.1) from error
+        except Undeliverable:
+            await self._store.stand(f"telegram:{chat}", present=False)
+            raise
+
+    async def _deliver(self, letter: Letter, chat: int) -> None:
+        sent = await self._store.parts(letter.id) or await self._revised(letter)
+        if not sent and self._rich and letter.markdown and _renders_better(letter.text) and await self._through(self._richly(letter, chat)):
+            return
+        parts = split(formatted(letter.text) if letter.markdown else plain(letter.text))
+        for n, part in enumerate(parts):
+            if n < len(sent) and sent[n].final:
+                continue
+            last = n == len(parts) - 1
+            keyboard = self._keyboard(letter) if last else None
+            sent = await self._through(self._one(letter, chat, part, sent, n, keyboard))
+        for surplus in sent[len(parts) :]:
+            await self.remove(chat, surplus.message)
+        if len(sent) > len(parts):
+            await self._store.save(letter, sent[: len(parts)])
+
+    async def _richly(self, letter: Letter, chat: int) -> bool:
+        """Whether the whole could be sent as a rich message, with its tables and formulas."""
+        if units(letter.text) > RICH_UNITS:
+            return False
+        message = InputRichMessage(markdown=cleaned(letter.text))
+        method = SendRichMessage(rich_message=message, reply_markup=self._keyboard(letter), **_where(letter, quotes=letter.quotes))
+        try:
+            async with self._pacer.turn(chat):
+                await self._store.save(letter, [Part(await self._paused(chat, self._api.send(method)))])
+        except Refused as error:
+            log.info("letter %s: a rich message was refused, and it is sent plain: %s", letter.id, error)
+            return False
+        return True
+
+    async def _revised(self, letter: Letter) -> list[Part]:
+        """The messages of the answer that this one takes the place of."""
+        last = await self._store.last(letter.chat_key, letter.user_id) if letter.revises else None
+        if last is None or str(last.question) != letter.question:
+            return []
+        return [Part(part.message, final=False) for part in last.parts]
+
+    async def _one(
+        self, letter: Letter, chat: int, part: Formatted, sent: Sequence[Part], n: int, keyboard: InlineKeyboardMarkup | None
+    ) -> list[Part]:
+        """Send or edit one part, and note it: nothing comes between the two."""
+        async with self._pacer.turn(chat):
+            message = 0
+            if n < len(sent) and await self.edit(chat, sent[n].message, part, keyboard=keyboard):
+                message = sent[n].message
+            if not message:
+                message = await self.send(letter, part, quotes=letter.quotes and n == 0, keyboard=keyboard)
+            known = [*sent[:n], Part(message), *sent[n + 1 :]]
+            await self._store.save(letter, known)
+            return known
+
+    # ------------------------------------------------------------------------------------ one message
+
+    async def send(self, letter: Letter, part: Formatted, *, quotes: bool = False, keyboard: InlineKeyboardMarkup | None = None) -> int:
+        """Send one message now; its number. Refused entities are left out, once, and so is a topic that is gone."""
+        chat, thread = address(letter.chat_key)
+        for entities in (part.entities, ()) if part.entities else ((),):
+            method = SendMessage(
+                text=part.text,
+                entities=_entities(entities),
+                parse_mode=None,
+                link_preview_options=LinkPreviewOptions(is_disabled=True),
+                reply_markup=keyboard,
+                **_where(letter, quotes=quotes),
+            )
+            try:
+                return await self._paused(chat, self._api.send(method))
+            except Refused as error:
+                if thread is not None and any(word in str(error) for word in NO_TOPIC):
+                    raise Undeliverable("the topic is gone or closed") from error
+                if not entities or not any(word in str(error) for word in FORMAT):
+                    raise
+                log.info("letter %s: its formatting was refused, and it is sent plain", letter.id)
+        raise AssertionError("unreachable")
+
+    async def edit(self, chat: int, message: int, part: Formatted, *, keyboard: InlineKeyboardMarkup | None = None) -> bool:
+        """Change one message now; False where it is not there any more. "Not modified" is success."""
+        for entities in (part.entities, ()) if part.entities else ((),):
+            method = EditMessageText(
+                chat_id=chat,
+                message_id=message,
+                text=part.text,
+                entities=_entities(entities),
+                parse_mode=None,
+                link_preview_options=LinkPreviewOptions(is_disabled=True),
+                reply_markup=keyboard,
+            )
+            try:
+                await self._paused(chat, self._api.call(method))
+            except Refused as error:
+                said = str(error)
+                if NOT_MODIFIED in said:
+                    return True
+                if any(word in said for word in LOST):
+                    return False
+                if not entities or not any(word in said for word in FORMAT):
+                    raise
+            else:
+                return True
+        return False
+
+    async def remove(self, chat: int, message: int) -> None:
+        """Take a message away, where that can be done."""
+        with contextlib.suppress(TransportError):
+            async with self._pacer.turn(chat):
+                await self._api.call(DeleteMessage(chat_id=chat, message_id=message))
+
+    async def file(self, chat_key: str, name: str, data: bytes) -> None:
+        """Send a file. Raises TransportError."""
+        chat, thread = address(chat_key)
+        method = SendDocument(chat_id=chat, message_thread_id=thread, document=BufferedInputFile(data, filename=name))
+        for attempt in range(3):
+            try:
+                async with self._pacer.turn(chat, patience=30.0):
+                    await self._through(self._paused(chat, self._api.send(method)))
+                return
+            except TransportUnavailable as error:
+                if attempt == 2 or error.seconds > 30:
+                    raise
+                await asyncio.sleep(error.seconds)
+
+    async def _paused(self, chat: int, call: Awaitable[T]) -> T:
+        """Make a call; where Telegram asks to wait, nothing more goes to that chat meanwhile."""
+        try:
+            return await call
+        except TransportUnavailable as error:
+            self._pacer.pause(chat, error.seconds)
+            raise
+
+    def _keyboard(self, letter: Letter) -> InlineKeyboardMarkup | None:
+        now, rows = self._clock(), []
+        for choice in letter.choices:
+            data = data_of(self._key, choice, owner=letter.user_id, chat_key=letter.chat_key, now_ms=now)
+            if data is not None:
+                rows.append([InlineKeyboardButton(text=choice.label[:60], callback_data=data)])
+        if len(rows) == 2 and sum(len(choice.label) for choice in letter.choices) < 30:
+            rows = [rows[0] + rows[1]]
+        return InlineKeyboardMarkup(inline_keyboard=rows[:50]) if rows else None
+
+    async def _through(self, work: Awaitable[T]) -> T:
+        """Let what was begun end although the process stops: else a message would be sent, and sent again at the next start."""
+        task = asyncio.ensure_future(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                await asyncio.wait({task}, timeout=GRACE_SECONDS)
+                task.cancel()
+            raise
+
+
+def _where(letter: Letter, *, quotes: bool) -> dict[str, Any]:
+    """The fields of a call that say where a message goes, and to which it replies."""
+    chat, thread = address(letter.chat_key)
+    replies = quotes and letter.question is not None and letter.question.isdigit()
+    reply = ReplyParameters(message_id=int(letter.question or 0), allow_sending_without_reply=True) if replies else None
+    return {"chat_id": chat, "message_thread_id": thread, "reply_parameters": reply}
+
+
+def _entities(entities: Sequence[Any]) -> list[MessageEntity] | None:
+    return [MessageEntity(**one.to_json()) for one in entities] or None
+
+
+def _renders_better(markdown: str) -> bool:
+    """Whether a text has what plain messages cannot show: a table, or a formula."""
+    lines = markdown.splitlines()
+    table = any(line.lstrip().startswith("|") and set(line.strip()) <= set("|-: ") and "-" in line for line in lines)
+    return table or "$$" in markdown or "\\[" in markdown

@@ -1,0 +1,175 @@
+"""An answer while it is written: drafts in private chats, edits in groups, the newest state only, and never faster than the limits."""
+
+import asyncio
+import contextlib
+import logging
+import zlib
+from dataclasses import dataclass, field
+
+from aiogram.methods import SendChatAction, SendMessageDraft
+from aiogram.types import MessageEntity
+
+from bot.errors import TransportError, TransportUnavailable
+from bot.ports import ReplyStream
+from bot.transports.telegram.api import Api
+from bot.transports.telegram.formatting import Formatted, formatted
+from bot.transports.telegram.pacing import Pacer
+from bot.transports.telegram.sending import Sending
+from bot.transports.telegram.splitting import split
+from bot.transports.telegram.store import Part, Store
+from bot.transports.telegram.updates import address
+from bot.values import Letter
+
+log = logging.getLogger(__name__)
+
+THINKING_AFTER = 0.6  # seconds; what is answered sooner needs no sign of it
+DRAFT_EVERY = 1.1
+DRAFT_LASTS = 20.0  # Telegram lets a draft go after 30
+EDIT_EVERY = 3.1
+FIRST_EDIT_AFTER = 1.5
+TYPING_EVERY = 4.5
+CALL_SECONDS = 10.0
+GRACE_SECONDS = 5.0
+UNFINISHED = " …"
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What there is of an answer, and what of it is on the screen."""
+
+    text: str = ""
+    over: bool = False
+    drafts: bool = True
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Streaming:
+    """Shows answers as they come. The final text is not its business: the outbox delivers that."""
+
+    def __init__(self, api: Api, sending: Sending, store: Store, pacer: Pacer) -> None:
+        self._api = api
+        self._sending = sending
+        self._store = store
+        self._pacer = pacer
+
+    async def show(self, letter: Letter, fragments: ReplyStream) -> None:
+        """Take all fragments and show them. Raises only what they raise; a platform that is away holds nothing up."""
+        shown = _Shown()
+        paint = self._drafts if address(letter.chat_key)[0] > 0 else self._edits
+        painter = asyncio.create_task(paint(letter, shown))
+        try:
+            async for fragment in fragments:
+                shown.text += fragment
+                shown.changed.set()
+        except Exception:
+            await self._ended(painter, shown)
+            await self._withdraw(letter)
+            raise
+        finally:
+            await self._ended(painter, shown)
+
+    async def _ended(self, painter: "asyncio.Task[None]", shown: _Shown) -> None:
+        """Let a call that is under way end: one that came after the final text would spoil it."""
+        shown.over = True
+        shown.changed.set()
+        if not painter.done():
+            await asyncio.wait({painter}, timeout=GRACE_SECONDS)
+            painter.cancel()
+        with contextlib.suppress(asyncio.CancelledError, TransportError):
+            await painter
+
+    async def _withdraw(self, letter: Letter) -> None:
+        """An answer that broke off leaves nothing half-said."""
+        parts = [] if letter.revises else await self._store.parts(letter.id)
+        if any(not part.final for part in parts):
+            await self._store.save(letter, [])
+            for part in parts:
+                await self._sending.remove(address(letter.chat_key)[0], part.message)
+
+    # ------------------------------------------------------------------------------------ private: drafts
+
+    async def _drafts(self, letter: Letter, shown: _Shown) -> None:
+        chat, thread = address(letter.chat_key)
+        number = zlib.crc32(letter.id.encode()) or 1
+        painted, painted_at, loop = None, -DRAFT_LASTS, asyncio.get_running_loop()
+        await _until_over(shown, THINKING_AFTER)
+        while not shown.over:
+            stale = loop.time() - painted_at > DRAFT_LASTS
+            if (shown.text != painted or stale) and self._pacer.spare(chat):
+                text = shown.text
+                try:
+                    await self._draft(chat, thread, number, text, shown)
+                except TransportUnavailable as error:
+                    self._pacer.pause(chat, error.seconds)
+                except TransportError as error:
+                    log.info("letter %s: drafts are refused (%s): typing is shown instead", letter.id, error)
+                    shown.drafts = False
+                painted, painted_at = text, loop.time()
+            await _until_over(shown, DRAFT_EVERY if shown.drafts else TYPING_EVERY)
+
+    async def _draft(self, chat: int, thread: int | None, number: int, text: str, shown: _Shown) -> None:
+        if not shown.drafts:
+            await self._api.call(SendChatAction(chat_id=chat, action="typing", message_thread_id=thread), seconds=CALL_SECONDS)
+            return
+        part = _latest(text) if text.strip() else Formatted("")
+        entities = [MessageEntity(**entity.to_json()) for entity in part.entities] or None
+        method = SendMessageDraft(
+            chat_id=chat, draft_id=number, message_thread_id=thread, text=part.text, entities=entities, parse_mode=None, can_stop=True
+        )
+        await self._api.call(method, seconds=CALL_SECONDS)
+
+    # ------------------------------------------------------------------------------------ groups: edits
+
+    async def _edits(self, letter: Letter, shown: _Shown) -> None:
+        chat, _ = address(letter.chat_key)
+        if letter.revises:
+            return
+        begun = asyncio.get_running_loop().time()
+        parts, painted = await self._store.parts(letter.id), ""
+        typed_at = 0.0
+        await _until_over(shown, THINKING_AFTER)
+        while not shown.over:
+            now = asyncio.get_running_loop().time()
+            try:
+                if shown.text.strip() and shown.text != painted and now - begun >= FIRST_EDIT_AFTER and self._pacer.spare(chat):
+                    painted = shown.text
+                    parts = await self._show_part(letter, chat, painted, parts)
+                elif not parts and now - typed_at >= TYPING_EVERY:
+                    typed_at = now
+                    await self._type(letter)
+            except TransportUnavailable as error:
+                self._pacer.pause(chat, error.seconds)
+            except TransportError as error:
+                log.info("letter %s: it cannot be shown while it is written: %s", letter.id, error)
+                return
+            await _until_over(shown, EDIT_EVERY if parts else 0.5)
+
+    async def _show_part(self, letter: Letter, chat: int, text: str, parts: list[Part]) -> list[Part]:
+        first = split(formatted(text + UNFINISHED))[0]
+        if parts:
+            await self._sending.edit(chat, parts[0].message, first)
+            return parts
+        message = await self._sending.send(letter, first, quotes=letter.quotes)
+        await self._store.save(letter, [Part(message, final=False)])
+        return [Part(message, final=False)]
+
+    async def _type(self, letter: Letter) -> None:
+        """Show that an answer is being written; whether that works is of no weight."""
+        chat, thread = address(letter.chat_key)
+        with contextlib.suppress(TransportError):
+            await self._api.call(SendChatAction(chat_id=chat, action="typing", message_thread_id=thread), seconds=CALL_SECONDS)
+
+
+def _latest(text: str) -> Formatted:
+    """What a draft shows: the part that is being written."""
+    return split(formatted(text))[-1]
+
+
+async def _until_over(shown: _Shown, seconds: float) -> None:
+    """Wait; an answer that is complete ends it."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while not shown.over and (left := until - loop.time()) > 0:
+        shown.changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(shown.changed.wait(), left)
