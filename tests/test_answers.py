@@ -26,7 +26,7 @@ ASKED = {
         ("¿Qué formatos aceptas?", "PDF, Markdown", "documentos.md"),
         ("¿Cómo cambio el idioma?", "/language", "preguntas-frecuentes.md"),
         ("¿Qué idiomas hablas?", "Hablo español e inglés", "que-es.md"),
-        ("¿funciona en WhatsApp?", "todavía no están disponibles", "que-es.md"),
+        ("¿funciona en WhatsApp?", "todavía no est", "que-es.md"),
         ("¿necesitas internet?", "No necesito internet", "que-es.md"),
         ("¿cuánto cuesta?", "gratis", "que-es.md"),
         ("¿cómo lo instalo?", "make run", "instalacion.md"),
