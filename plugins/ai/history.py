@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bot import Database, Fence, Marks, Message, MessageStore, SubjectErased, Transaction
-from plugins.ai.store import Messages
+from bot import Database, Fence, Marks, MessageStore, SubjectErased, Transaction
+from plugins.ai.store import Messages, Turn
 from plugins.ai.window import Window
 
 MOST_CHATS = 2_000  # windows held in RAM beside the table
@@ -25,22 +25,12 @@ class Opening:
     token: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What a turn leaves behind: the question, the answer, and the reply as it can be given again."""
-
-    question: Message
-    answer: Message
-    reply: dict[str, Any]
-    turn_id: str | None = None
-
-
 class History(Protocol):
     """The window of each chat."""
 
     async def open(self, chat_key: str, user_id: str | None, turn_id: str | None) -> Opening: ...
 
-    async def keep(self, opening: Opening, kept: Kept, also: Sequence[Also]) -> None:
+    async def keep(self, opening: Opening, kept: Turn, also: Sequence[Also]) -> None:
         """Keep a turn; `also` runs in the same transaction, where there is one. Raises SubjectErased, with nothing kept."""
         ...
 
@@ -103,7 +93,7 @@ class InMemory:
             self._windows.put(window, token)
         return Opening(window, stored=self._replies.get((chat_key, turn_id)) if turn_id else None, token=token)
 
-    async def keep(self, opening: Opening, kept: Kept, also: Sequence[Also]) -> None:
+    async def keep(self, opening: Opening, kept: Turn, also: Sequence[Also]) -> None:
         """Append both messages, unless the chat was emptied meanwhile. There is no transaction for `also`."""
         chat_key = opening.window.chat_key
         held = self._windows.get(chat_key)
@@ -143,7 +133,7 @@ class InStore:
         messages = await self._store.get_history(chat_key, self._max_size)
         return Opening(Window(chat_key, tuple(messages), self._max_size))
 
-    async def keep(self, opening: Opening, kept: Kept, also: Sequence[Also]) -> None:
+    async def keep(self, opening: Opening, kept: Turn, also: Sequence[Also]) -> None:
         """Append both messages to the store."""
         await self._store.append_message(opening.window.chat_key, kept.question)
         await self._store.append_message(opening.window.chat_key, kept.answer)
@@ -181,12 +171,13 @@ class InTable:
             self._windows.put(held[1], token)
         return Opening(held[1], marks, head.reply, token)
 
-    async def keep(self, opening: Opening, kept: Kept, also: Sequence[Also]) -> None:
+    async def keep(self, opening: Opening, kept: Turn, also: Sequence[Also]) -> None:
         """Both messages and `also`, in one transaction behind the fence."""
         chat_key = opening.window.chat_key
         async with self._fence.transaction(opening.marks) as tx:
-            await self._messages.add(tx, chat_key, kept.question, turn_id=kept.turn_id)
-            last = await self._messages.add(tx, chat_key, kept.answer, turn_id=kept.turn_id, reply=kept.reply)
+            last = await self._messages.add_turn(tx, chat_key, kept)
+            if last is None:  # another process has answered, and delivered, the same turn meanwhile
+                return
             for each in also:
                 await each(tx)
         window = opening.window.append(kept.question).append(kept.answer)

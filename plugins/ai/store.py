@@ -15,10 +15,14 @@ _HEAD = (
     " AND role = 'assistant') AS reply"
 )
 _NEWEST = f"SELECT {_COLUMNS} FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT :limit"
-_ADD = (
-    "INSERT INTO messages (agent_id, id, chat_key, user_id, role, content, created_at, seq, turn_id, reply) VALUES (:agent_id, :id,"
-    " :chat_key, :user_id, :role, :content, :created_at, (SELECT COALESCE(MAX(seq), 0) + 1 FROM messages WHERE agent_id = :agent_id"
-    " AND chat_key = :chat_key), :turn_id, :reply) ON CONFLICT (agent_id, chat_key, turn_id, role) DO NOTHING"
+_SEQ = "(SELECT COALESCE(MAX(seq), 0) + {n} FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key)"
+_INSERT = "INSERT INTO messages (agent_id, id, chat_key, user_id, role, content, created_at, seq, turn_id, reply) VALUES "
+_ADD = f"{_INSERT}(:agent_id, :id, :chat_key, :user_id, :role, :content, :created_at, {_SEQ.format(n=1)}, NULL, NULL)"
+# Both messages of a turn in one statement: a trip to the database costs more than the rows.
+_ADD_TURN = (
+    f"{_INSERT}(:agent_id, :asked, :chat_key, :user_id, 'user', :question, :asked_at, {_SEQ.format(n=1)}, :turn_id, NULL),"
+    f" (:agent_id, :answered, :chat_key, :user_id, 'assistant', :answer, :answered_at, {_SEQ.format(n=2)}, :turn_id, :reply)"
+    " ON CONFLICT (agent_id, chat_key, turn_id, role) DO NOTHING"
 )
 _EMPTY = "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key"
 _OF_PERSON = "agent_id = :agent_id AND (user_id = :user_id OR chat_key = :user_id)"
@@ -42,8 +46,18 @@ class Head:
     reply: dict[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn leaves behind: the question, the answer, and the reply as it can be given again."""
+
+    question: Message
+    answer: Message
+    reply: dict[str, Any]
+    turn_id: str | None = None
+
+
 class Messages:
-    """The MessageStore over the database; the turn writes with `add`, inside its own transaction."""
+    """The MessageStore over the database; a turn is written with `add_turn`, inside its own transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -60,28 +74,26 @@ class Messages:
 
     async def append_message(self, chat_key: str, message: Message) -> None:
         """Add one message that belongs to no turn."""
+        row = {"id": uuid.uuid4().hex, "chat_key": chat_key, "user_id": message.user_id, "role": message.role}
         async with self._database.transaction() as tx:
-            await self.add(tx, chat_key, message)
+            await tx.run(_ADD, {**row, "content": message.content, "created_at": message.at})
 
-    async def add(
-        self, tx: Transaction, chat_key: str, message: Message, *, turn_id: str | None = None, reply: dict[str, Any] | None = None
-    ) -> str | None:
-        """Add one message inside a transaction; its id, or None where this turn has one of that role already."""
-        message_id = uuid.uuid4().hex
-        added = await tx.run(
-            _ADD,
-            {
-                "id": message_id,
-                "chat_key": chat_key,
-                "user_id": message.user_id,
-                "role": message.role,
-                "content": message.content,
-                "created_at": message.at,
-                "turn_id": turn_id,
-                "reply": None if reply is None else json.dumps(reply, ensure_ascii=False),
-            },
-        )
-        return message_id if added else None
+    async def add_turn(self, tx: Transaction, chat_key: str, turn: Turn) -> str | None:
+        """Add both messages of a turn inside a transaction; the id of the answer, or None where this turn was answered before."""
+        answered = uuid.uuid4().hex
+        row = {
+            "chat_key": chat_key,
+            "user_id": turn.question.user_id,
+            "asked": uuid.uuid4().hex,
+            "question": turn.question.content,
+            "asked_at": turn.question.at,
+            "answered": answered,
+            "answer": turn.answer.content,
+            "answered_at": turn.answer.at,
+            "turn_id": turn.turn_id,
+            "reply": json.dumps(turn.reply, ensure_ascii=False),
+        }
+        return answered if await tx.run(_ADD_TURN, row) else None
 
     async def empty(self, tx: Transaction, chat_key: str) -> int:
         """Delete the messages of a chat; how many left."""

@@ -26,8 +26,9 @@ from bot import (
 )
 from plugins.ai import citations, prompt, retrieval
 from plugins.ai.answering import Model, Stop
-from plugins.ai.history import Also, History, Kept, Opening
+from plugins.ai.history import Also, History, Opening
 from plugins.ai.showing import Showing, Style
+from plugins.ai.store import Turn
 from plugins.ai.stream import Outcome
 from plugins.ai.tools import TurnContext
 
@@ -211,7 +212,7 @@ class Turns:
         if question.deliver is not None:
             also.append(_delivering(question.deliver, reply))
         now = self.clock()
-        kept = Kept(
+        kept = Turn(
             Message("user", question.text, now, question.user_id),
             Message("assistant", reply.answer, now, question.user_id),
             _storable(reply, found),

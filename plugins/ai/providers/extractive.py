@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 from bot import Completion, Prompt, ToolCall
 from plugins.ai.providers import sentences
+from plugins.ai.providers.matching import plain
 
 
 def _(message: str) -> str:
@@ -56,7 +57,7 @@ class ExtractiveProvider:
             yield line
 
     def _answer(self, prompt: Prompt) -> str:
-        if pleasantry := SAID.get(sentences.plain(prompt.question)):
+        if pleasantry := SAID.get(plain(prompt.question)):
             return self._translate(prompt.language, pleasantry)
         found = sentences.answer(prompt.question, prompt.passages, prompt.language)
         return found or self._translate(prompt.language, UNKNOWN)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = 5
+MOST_TRIES = 4
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0  # seconds, doubled from one to the other
 CONNECT_SECONDS = 10.0
 NO_KEY = "none"  # a server without keys takes any

@@ -2,11 +2,11 @@
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot import Passage, detect
+from plugins.ai.providers.matching import Terms, plain, words
 from plugins.ai.providers.reading import Unit, units
 from plugins.ai.providers.stopwords import STOP
 
@@ -21,7 +21,10 @@ LONG, SHORT = 60, 4  # words: outside of these a sentence answers less well
 RARE, COMMON = 1.0, 0.3  # what a word of the question weighs at most and at least
 LIGHT, LIGHT_LENGTH = 0.6, 4  # a short word is most often a verb that everyone says another way: it weighs less
 
-_WORD = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
+TO_YOU = 0.2
+
+_FIRST_PERSON = frozenset(("my", "mine", "me", "mi", "mis", "mio", "mia", "mios", "mias"))
+_SECOND_PERSON = frozenset(("you", "your", "yours", "tu", "tus", "te", "ti", "usted"))
 _ABOUT_THE_PAGE = re.compile(r"(?:en )?est[ae] (?:pagina|guia|seccion|documento)|(?:in )?this (?:page|guide|section|document)")
 
 
@@ -47,21 +50,16 @@ class Ranked:
     section: float
 
 
-def plain(text: str) -> str:
-    """Case, accents and punctuation aside."""
-    return " ".join(_words(text))
-
-
 def answer(question: str, passages: Sequence[Passage], language: str) -> str:
     """The best one to three sentences, each followed by the number of its passage; empty where no passage is relevant.
 
     Passages in `language` are preferred to those in another.
     """
-    terms = [word for word in dict.fromkeys(_words(question)) if word not in STOP and (len(word) > 1 or word.isdigit())]
+    terms = Terms(question)
     sentences = [sentence for n, passage in enumerate(passages, 1) for sentence in _sentences(n, passage, language)]
-    if not terms or not sentences:
+    if not terms.all or not sentences:
         return ""
-    ranked = _rank(sentences, _weights(terms, sentences))
+    ranked = _rank(sentences, terms, personal=not _FIRST_PERSON.isdisjoint(words(question)))
     return _written(_choose(ranked)) if ranked else ""
 
 
@@ -81,10 +79,10 @@ def _sentences(n: int, passage: Passage, language: str) -> list[Sentence]:
     return found
 
 
-def _weights(terms: Sequence[str], sentences: Sequence[Sentence]) -> dict[str, float]:
+def _weights(terms: Terms, sentences: Sequence[Sentence]) -> dict[str, float]:
     """What each word of the question weighs: the fewer sentences hold it, the more; one that none holds weighs most."""
-    holding = [_held(terms, f"{s.unit.text} {s.heading}") for s in sentences]
-    counts = {term: sum(term in held for held in holding) for term in terms}
+    holding = [terms.held(s.unit.text) | terms.held(s.heading) for s in sentences]
+    counts = {term: sum(term in held for held in holding) for term in terms.all}
     whole = math.log(1 + len(sentences))
     rarity = {t: max(COMMON, min(RARE, math.log(1 + len(sentences) / n) / whole)) if n else RARE for t, n in counts.items()}
     return {term: weight * (LIGHT if len(term) <= LIGHT_LENGTH else 1.0) for term, weight in rarity.items()}
@@ -93,57 +91,44 @@ def _weights(terms: Sequence[str], sentences: Sequence[Sentence]) -> dict[str, f
 # ---------------------------------------------------------------------------------------------- how well it answers
 
 
-def _rank(sentences: Sequence[Sentence], weights: Mapping[str, float]) -> list[Ranked]:
-    """The relevant sentences, the best first."""
+def _rank(sentences: Sequence[Sentence], terms: Terms, *, personal: bool) -> list[Ranked]:
+    """The relevant sentences, the best first; `personal`: the question is about who asks, so what is said to "you" answers it better."""
+    weights = _weights(terms, sentences)
     by_passage: dict[int, frozenset[str]] = {}
     for s in sentences:
-        by_passage[s.number] = by_passage.get(s.number, frozenset()) | _held(list(weights), f"{s.unit.text} {s.heading} {s.page}")
+        held = terms.held(s.unit.text) | terms.held(s.heading) | terms.held(s.page)
+        by_passage[s.number] = by_passage.get(s.number, frozenset()) | held
     shares = {number: sum(weights[term] for term in held) / sum(weights.values()) for number, held in by_passage.items()}
-    ranked = [r for s in sentences if not s.unit.text.endswith("?") and (r := _ranked(s, weights, shares[s.number])) is not None]
-    return sorted(ranked, key=lambda r: -r.score)
+    ranked = [r for s in sentences if not s.unit.text.endswith("?") and (r := _ranked(s, terms, weights, shares[s.number])) is not None]
+    return sorted(ranked, key=lambda r: -r.score - (TO_YOU if personal and _to_you(r.sentence) else 0.0))
 
 
-def _ranked(sentence: Sentence, weights: Mapping[str, float], passage: float) -> Ranked | None:
-    terms, whole = list(weights), sum(weights.values())
+def _to_you(sentence: Sentence) -> bool:
+    return not _SECOND_PERSON.isdisjoint(words(sentence.unit.text))
+
+
+def _ranked(sentence: Sentence, terms: Terms, weights: Mapping[str, float], passage: float) -> Ranked | None:
+    whole = sum(weights.values())
 
     def share(held: frozenset[str]) -> float:
         return sum(weights[term] for term in held) / whole
 
     text = sentence.unit.text
-    own, headed, paged = (_held(terms, part) for part in (text, sentence.heading, sentence.page))
+    own, headed, paged = (terms.held(part) for part in (text, sentence.heading, sentence.page))
     enough = PART if passage > WHOLE else RELEVANT
     if share(own | headed | paged) <= enough or not own | headed:
         return None
-    named = len([word for word in _words(sentence.heading) if word not in STOP]) or 1
+    named = len([word for word in words(sentence.heading) if word not in STOP]) or 1
     section = share(headed) * math.sqrt(min(1.0, len(headed) / named))
     score = share(own) + 0.8 * section + 0.4 * section / (1 + sentence.into_section) + 0.1 / sentence.number + 0.1 * share(paged)
-    words = len(text.split())
-    if words > LONG or words < SHORT:
+    length = len(text.split())
+    if length > LONG or length < SHORT:
         score *= 0.7
     if text[-1].isalnum():  # a caption, the text of a link, an entry of a list
         score *= 0.8
     if _ABOUT_THE_PAGE.match(plain(text)):
         score *= 0.3
     return Ranked(sentence, score * sentence.fitting, section)
-
-
-def _held(terms: Sequence[str], text: str) -> frozenset[str]:
-    there = set(_words(text))
-    return frozenset(term for term in terms if term in there or any(_kin(term, word) for word in there))
-
-
-def _kin(term: str, word: str) -> bool:
-    """Whether two words are forms of one: `borro` and `borrar`, `envío` and `envíos`."""
-    if term[:3] != word[:3]:
-        return False
-    shorter = min(len(term), len(word))
-    same = next((i for i in range(shorter) if term[i] != word[i]), shorter)
-    return same >= 4 and same >= 0.7 * shorter and max(len(term), len(word)) - same <= 5
-
-
-def _words(text: str) -> list[str]:
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return _WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c)))
 
 
 # ---------------------------------------------------------------------------------------------- the answer
@@ -169,7 +154,7 @@ def _choose(ranked: Sequence[Ranked]) -> list[Sentence]:
 
 
 def _alike(one: Sentence, other: Sentence) -> bool:
-    a, b = (set(_words(sentence.unit.text)) - STOP for sentence in (one, other))
+    a, b = (set(words(sentence.unit.text)) - STOP for sentence in (one, other))
     return one == other or len(a & b) >= ALIKE * min(len(a), len(b))
 
 

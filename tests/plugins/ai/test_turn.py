@@ -7,8 +7,22 @@ from typing import Any
 
 import pytest
 
-from bot import ConfigurationError, Context, MemoryOptions, Passage, Prompt, Provider, RagOptions, Registry, Reply, SubjectErased, Update
+from bot import (
+    ConfigurationError,
+    Context,
+    MemoryOptions,
+    Message,
+    Passage,
+    Prompt,
+    Provider,
+    RagOptions,
+    Registry,
+    Reply,
+    SubjectErased,
+    Update,
+)
 from bot.testing import MockAIProvider, TestBot, create_test_bot
+from plugins.ai.store import Messages
 from plugins.ai.turn import Order
 
 FAQ = Passage("El envío tarda 3 días.", citation="faq")
@@ -312,3 +326,37 @@ async def test_the_order_of_a_chat_takes_no_room() -> None:
 
     assert entered == [0, 1, 3]
     assert order._chats == {}
+
+
+async def test_a_store_of_messages() -> None:
+    """The table is a MessageStore too: the newest messages of a chat, oldest first."""
+    async with create_test_bot() as bot:
+        store = Messages(bot.database)
+        for n in range(4):
+            await store.append_message("c", Message("user", f"m{n}", n, "u"))
+        await store.append_message("other", Message("user", "x", 9))
+
+        assert [(m.content, m.at, m.user_id) for m in await store.get_history("c", 2)] == [("m2", 2, "u"), ("m3", 3, "u")]
+
+
+async def test_the_same_turn_in_two_processes(tmp_path: Path) -> None:
+    """Where another process has answered the same turn meanwhile, nothing is stored or delivered twice."""
+    delivered: list[str] = []
+
+    async def deliver(tx: Any, reply: Reply) -> None:
+        delivered.append(reply.text)
+
+    async def turn(bot: TestBot) -> None:
+        async for _ in bot.ai.reply_in_chat_stream("c", "q", turn_id="t1", deliver=deliver):
+            pass
+
+    url = f"sqlite:///{tmp_path}/bot.db"
+    slow, quick = MockAIProvider(reply="tarde", delay=0.2), MockAIProvider(reply="pronto")
+    async with create_test_bot(provider=slow, database_url=url) as one, create_test_bot(provider=quick, database_url=url) as two:
+        late = asyncio.create_task(turn(one))
+        await asyncio.sleep(0.08)
+        await turn(two)
+        await late
+
+        assert delivered == ["pronto"]
+        assert [r["content"] for r in await rows(one)] == ["q", "pronto"]

@@ -1,0 +1,61 @@
+"""Which words of a question a text holds, in whatever form: folded, inflected, or by another word for the same."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from plugins.ai.providers.stopwords import STOP
+
+# What people say in one word and documents in another; beginnings, so that every form of the word counts.
+_SAME = (("borr", "elimin", "suprim"), ("eras", "delet", "remov"), ("cambi", "modific"), ("chang", "modif"))
+_WORD = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
+
+
+def plain(text: str) -> str:
+    """Case, accents and punctuation aside."""
+    return " ".join(words(text))
+
+
+class Terms:
+    """The words of a question, and which of them a text holds, in whatever form; every word and every text is looked at once."""
+
+    def __init__(self, question: str) -> None:
+        asked = dict.fromkeys(words(question))
+        self.all = [word for word in asked if word not in STOP and (len(word) > 1 or word.isdigit())]
+        self._by_word: dict[str, frozenset[str]] = {}
+        self._by_text: dict[str, frozenset[str]] = {}
+
+    def held(self, text: str) -> frozenset[str]:
+        """Those of the words that a text holds."""
+        if text not in self._by_text:
+            self._by_text[text] = frozenset[str]().union(*map(self._of_word, set(words(text))))
+        return self._by_text[text]
+
+    def _of_word(self, word: str) -> frozenset[str]:
+        if word not in self._by_word:
+            self._by_word[word] = frozenset(term for term in self.all if term == word or _kin(term, word))
+        return self._by_word[word]
+
+
+def _kin(term: str, word: str) -> bool:
+    """Whether two words are forms of one (`borro` and `borrar`, `devuelvo` and `devolver`), or say the same (`erase` and `delete`)."""
+    if (same_as := _meaning(term)) is not None and same_as == _meaning(word):
+        return True
+    if term[:2] != word[:2]:
+        return False
+    term, word = (each.replace("ue", "o").replace("ie", "e") for each in (term, word))
+    shorter = min(len(term), len(word))
+    same = next((i for i in range(shorter) if term[i] != word[i]), shorter)
+    return same >= 4 and same >= 0.7 * shorter and max(len(term), len(word)) - same <= 5
+
+
+@lru_cache(maxsize=4096)
+def _meaning(word: str) -> int | None:
+    """The group of beginnings that a word belongs to, if any."""
+    return next((n for n, beginnings in enumerate(_SAME) if word.startswith(beginnings)), None)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, case and accents aside."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return _WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c)))
