@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -141,6 +142,14 @@ def erase_files(data_dir: Path) -> int:
     for path in files:
         path.unlink(missing_ok=True)
     return len(files)
+
+
+def typed(data_dir: Path) -> list[str]:
+    """What was typed in a terminal chat and is kept for the arrow keys, oldest first. Raises OSError."""
+    history = data_dir / HISTORY
+    text = history.read_text(encoding="utf-8", errors="replace") if history.exists() else ""
+    entries = re.findall(r"(?:^\+.*\n)+", text, re.MULTILINE)
+    return ["\n".join(line.removeprefix("+") for line in entry.splitlines()) for entry in entries]
 
 
 def _update(kind: Literal["message", "stop"], text: str) -> Update:

@@ -4,6 +4,8 @@ It is imported when the terminal chat has a person at the keys; rich is imported
 """
 
 import asyncio
+import contextlib
+import os
 import time
 from collections.abc import Iterable
 from typing import TextIO
@@ -11,7 +13,7 @@ from typing import TextIO
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console as Out
-from rich.console import ConsoleOptions, RenderableType, RenderResult
+from rich.console import ConsoleDimensions, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.markdown import Markdown
 from rich.segment import Segment
@@ -31,6 +33,7 @@ class Display:
 
     def __init__(self, stdout: TextIO, *, waiting: str) -> None:
         self._out = Out(file=stdout, highlight=False, markup=False, emoji=False)
+        self._terminal = stdout.fileno()
         self._waiting = waiting
         self._status = waiting
         self._written = ""
@@ -40,6 +43,7 @@ class Display:
     def wait(self, status: str | None = None) -> None:
         """Show that something is under way, and how far it is."""
         self._status = clean(status).strip() if status else self._waiting
+        self._fit()
         if self._live is None:
             self._live = Live(
                 get_renderable=self._now,
@@ -64,6 +68,7 @@ class Display:
         """Show an answer that came whole; a verbatim one (a path, say) is neither formatted nor broken into lines."""
         if not self._written:  # an answer under way stays below what is said meanwhile
             self.rest()
+        self._fit()
         words = clean(text).strip()
         if words and verbatim:
             self._out.print(Text(words), soft_wrap=True)
@@ -90,10 +95,19 @@ class Display:
             await asyncio.sleep(max(FRAME_SECONDS, SHARE_OF_TIME * took))
             if not self._written or self._written != drawn:  # what did not change would flicker for nothing
                 drawn, started = self._written, time.monotonic()
+                self._fit()
                 live.refresh()
                 took = time.monotonic() - started
 
+    def _fit(self) -> None:
+        """Take the size of the terminal itself: LINES and COLUMNS, which rich believes first, may be those of another one."""
+        with contextlib.suppress(OSError):
+            columns, lines = os.get_terminal_size(self._terminal)
+            if columns and lines:
+                self._out.size = ConsoleDimensions(columns, lines)
+
     def _keep(self, answer: str, sources: str) -> None:
+        self._fit()
         if answer:
             self._out.print(formatted(answer))
         if sources:

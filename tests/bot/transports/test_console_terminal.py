@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.settings import ROOT
+from bot.transports.console import typed
 from tests.standins.pseudo_terminal import PseudoTerminal
 
 PROMPT = "\x1b[?2004h"  # prompt_toolkit asks for pastes in brackets when it prompts
@@ -165,12 +166,13 @@ def test_progress_is_one_line(terminal: PseudoTerminal) -> None:
     assert seen[seen.index("> works") :][:3] == ["> works", "All done", ""]
 
 
-def test_a_paste_is_one_message(terminal: PseudoTerminal) -> None:
+def test_a_paste_is_one_message(terminal: PseudoTerminal, data: Path) -> None:
     """Lines that are pasted are one message, sent by Enter."""
     person = Person(terminal)
     person.say("\x1b[200~uno\ndos\x1b[201~")
 
     assert "You said: 'uno\\ndos'" in person.leave()
+    assert typed(data) == ["uno\ndos"]
 
 
 def test_commands_are_completed(terminal: PseudoTerminal) -> None:
@@ -195,6 +197,7 @@ def test_what_was_typed_is_kept_for_its_owner(terminal: PseudoTerminal, data: Pa
         seen = again.leave()
 
     assert "You said: 'recuerda esto'" in seen
+    assert typed(data) == ["recuerda esto"]  # said twice in a row, kept once
     assert stat.S_IMODE((data / "console_history").stat().st_mode) == 0o600
 
 
