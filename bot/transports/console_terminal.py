@@ -40,7 +40,7 @@ class Terminal:
         self._ = gettext
         self._keys = stdin.fileno()
         self._history = history
-        self._display = Display(stdout, waiting=gettext("Thinking…"))
+        self._display = Display(stdout, waiting=self._("Thinking…"))
         self._session: PromptSession[str] = PromptSession(
             input=create_input(stdin),
             output=create_output(stdout),
