@@ -32,17 +32,18 @@ Gettext = Callable[[str], str]
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command of the command line; returns its exit code."""
+    redaction = log.Redaction()
     try:
         variables = environment()
         _ = _words_of_the_shell(variables)  # raises for a broken catalog, as `configure` does for a setting
         parsed = _parser(_).parse_args(arguments or ["run"])
         configuration = configure(variables)
-        log.set_up(configuration.settings.log_level, secrets=configuration.secrets)
+        redaction = log.set_up(configuration.settings.log_level, secrets=configuration.secrets)
         return int(asyncio.run(parsed.run(configuration, parsed, _)))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BotError as error:
-        print(f"sabio: {error}", file=sys.stderr)
+        print(f"sabio: {redaction.clean(str(error))}", file=sys.stderr)
         return _exit_code(error)
 
 

@@ -127,6 +127,19 @@ class TestBot(Bot):
     __test__ = False  # no test class, whatever its name looks like to pytest
     provider: Any
     transport: RecordingTransport
+    running: "asyncio.Task[None] | None" = None
+
+    async def settled(self, chat_key: str) -> None:
+        """Return when everything in a chat has been answered; raises what stopped the bot, if something did."""
+        settling = asyncio.ensure_future(super().settled(chat_key))
+        try:
+            await asyncio.wait({settling, self.running or settling}, return_when=asyncio.FIRST_COMPLETED)
+            if self.running is not None and self.running.done() and not settling.done():
+                self.running.result()
+                raise RuntimeError("the bot has stopped: nothing can be said to it any more")
+            await settling
+        finally:
+            settling.cancel()
 
     async def say(
         self,
@@ -203,9 +216,9 @@ async def create_test_bot(
         bot.provider = provider or opened.parts.find(Provider)
         bot.transport = RecordingTransport()
         bot.attach(bot.transport)
-        running = asyncio.create_task(bot.run())
+        bot.running = asyncio.create_task(bot.run())
         try:
             yield bot
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            bot.running.cancel()
+            await asyncio.wait([bot.running])

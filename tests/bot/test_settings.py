@@ -251,7 +251,6 @@ def test_which_one_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv(name, value)
     path = toml(
         tmp_path,
-        tmp_path,
         "[documents]\ntop_k = 4\nmin_score = 0.5\n[storage]\nmax_context_messages = 30\n"
         '[model]\nmodel = "from-toml"\nmax_context_tokens = 2000\n',
     )

@@ -1,0 +1,121 @@
+"""The command line: one clear line and an exit code that scripts can use, whatever is wrong."""
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.cli import FAILED, MISUSED, NO_STORAGE, OK, main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """`run("ask", "hi", BOT_X="…")` in an empty folder: the exit code, what was printed, and what was complained of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    monkeypatch.setenv("BOT_DOCUMENTS", str(tmp_path / "docs"))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "shop.md").write_text("# Shop\n\n## Hours\n\nThe shop opens at ten in the morning.\n", encoding="utf-8")
+    root, hook = logging.getLogger(), sys.excepthook
+    handlers, level = root.handlers[:], root.level
+
+    def command(*arguments: str, **variables: str) -> tuple[int, str, str]:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = int(end.code or 0)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    yield command
+    root.handlers, sys.excepthook = handlers, hook
+    root.setLevel(level)
+    for name in ("bot", "handlers", "plugins"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("variables", "code", "said"),
+    [
+        ({"BOT_TOPK": "3"}, MISUSED, "BOT_TOPK is not a setting; did you mean BOT_TOP_K?"),
+        ({"BOT_MEMORY_TTL": "soon"}, MISUSED, "BOT_MEMORY_TTL='soon' cannot work"),
+        ({"BOT_DEFAULT_LANGUAGE": "xx"}, MISUSED, "BOT_DEFAULT_LANGUAGE='xx' has no catalog"),
+        ({"BOT_DATABASE_URL": "mysql://ana:s3cret@host/db"}, MISUSED, "BOT_DATABASE_URL="),
+        ({"BOT_DATABASE_URL": "sqlite:////proc/nowhere/bot.db"}, NO_STORAGE, "/proc/nowhere/bot.db"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(run: Run, variables: dict[str, str], code: int, said: str) -> None:
+    """On standard error, with the exit code of its kind, and without a traceback or a password."""
+    done = run("check", **variables)
+
+    assert done[0] == code
+    assert done[2].startswith("sabio: ")
+    assert said in done[2]
+    assert done[2].count("\n") == 1
+    assert "s3cret" not in done[2]
+
+
+def test_one_question(run: Run) -> None:
+    """The answer is printed, and nothing else."""
+    code, out, err = run("ask", "When does the shop open?")
+
+    assert (code, err) == (OK, "")
+    assert "ten in the morning" in out
+    assert "shop.md" in out
+
+
+def test_everything_is_checked(run: Run) -> None:
+    """One line each."""
+    code, out, _ = run("check")
+
+    assert code == OK
+    assert [line.split(":")[0] for line in out.splitlines()] == ["configuration", "database", "model", "index"]
+
+
+def test_a_person_is_exported_and_erased(run: Run, tmp_path: Path) -> None:
+    """As JSON, to a file that its owner alone can read; then nothing of them is left."""
+    run("ask", "When does the shop open? CANARY")
+    code, _, _ = run("export", "console:local", "-o", "me.json")
+    exported = json.loads((tmp_path / "me.json").read_text(encoding="utf-8"))
+    erased, out, _ = run("forget", "console:local")
+    _, after, _ = run("export", "console:local")
+
+    assert (code, erased) == (OK, OK)
+    assert "CANARY" in json.dumps(exported)
+    assert (tmp_path / "me.json").stat().st_mode & 0o777 == 0o600
+    assert "console:local" in out
+    assert "CANARY" not in after
+    assert sum(path.read_bytes().count(b"CANARY") for path in (tmp_path / "data").rglob("*") if path.is_file()) == 0
+
+
+def test_a_file_that_cannot_be_written(run: Run) -> None:
+    """It is named, with why."""
+    code, _, err = run("export", "console:local", "-o", "nowhere/me.json")
+
+    assert code == FAILED
+    assert "'nowhere/me.json' cannot be written: No such file or directory" in err
+
+
+@pytest.mark.parametrize("arguments", [["dance"], ["ask"], ["export"], ["ingest"]])
+def test_arguments_that_are_wrong(run: Run, arguments: list[str]) -> None:
+    """The exit code is that of misuse, and the usage is shown."""
+    code, _, err = run(*arguments)
+
+    assert code == MISUSED
+    assert "usage" in err.lower()
+
+
+@pytest.mark.parametrize("arguments", [[], ["ask"], ["ingest"], ["forget"], ["export"], ["check"], ["run"]])
+def test_help_helps(run: Run, arguments: list[str]) -> None:
+    """Every command says what it does and what its exit codes mean."""
+    code, out, _ = run(*arguments, "--help")
+
+    assert code == OK
+    assert "Exit codes" in out
