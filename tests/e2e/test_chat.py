@@ -12,7 +12,7 @@ from tests.standins.model_server import hangs, model_server, says
 from tests.standins.pseudo_terminal import PseudoTerminal
 
 OWN_DOCUMENTS = {"BOT_DOCUMENTS": f"{ROOT}/docs/es,{ROOT}/docs/en"}
-SOURCES = re.compile(r"^(Fuentes|Sources): \[1\] (?P<file>docs/\S+\.md) › (?P<sections>[^,\n]+)", re.M)
+SOURCES = re.compile(r"^(Fuentes|Sources): \[(?P<n>\d)\] (?P<file>docs/\S+\.md) › (?P<sections>[^,\n]+)", re.M)
 
 
 async def test_a_fresh_start_answers_about_itself(place: Place) -> None:
@@ -26,6 +26,7 @@ async def test_a_fresh_start_answers_about_itself(place: Place) -> None:
         assert line["file"].startswith(f"docs/{folder}/")
         assert all(re.search(rf"^#+ {re.escape(section)}$", text, re.M) for section in line["sections"].split(" › "))
     assert [spanish[1], english[1]] == ["Fuentes", "Sources"]
+    assert spanish["n"] == "1"
     assert "/forget_me" in done.out.split("Fuentes:")[0]
 
 
