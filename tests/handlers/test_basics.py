@@ -107,6 +107,25 @@ class TestLanguage:
         assert "español" in ana.split(".")[0]
 
 
+    async def test_in_a_group_its_administrators_set_it(self, bot: TestBot) -> None:
+        """A member is told so and nothing changes; what an administrator sets is the group's, and their own stays."""
+        (refused,) = await bot.say("/language en", user="ana", chat="group-1", group=True, lang="es")
+        (done,) = await bot.say("/language en", user="eva", chat="group-1", group=True, lang="es", may_moderate=True)
+
+        assert "administradores" in refused
+        assert await bot.user("ana").language() is None
+        assert done == "From now on I speak English with you."
+        assert await bot.user("eva").language() is None
+        assert await bot.user("group-1").language() == "en"
+
+    async def test_a_link_can_bring_it_along(self, bot: TestBot) -> None:
+        """`/start en` is what a link of the form `?start=en` sends: it sets the language and greets in it."""
+        (said,) = await bot.say("/start en", lang="es")
+
+        assert "What I keep" in said
+        assert await bot.user("user-1").language() == "en"
+
+
 class TestReset:
     async def test_it_empties_the_conversation_and_leaves_the_facts(self, bot: TestBot) -> None:
         """The next turn has no history; what is known about the person is still there."""
