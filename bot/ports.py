@@ -64,6 +64,10 @@ class Transaction(Reader, Protocol):
 class Database(Reader, Protocol):
     """A database. NUL and lone surrogates never reach it."""
 
+    async def tuples(self, sql: str, params: Params = ...) -> Sequence[Sequence[Any]]:
+        """The rows of one SELECT, each the values of its columns in their order: for what is read in every turn."""
+        ...
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """One writer at a time. An exception rolls back, and so does cancellation.
 

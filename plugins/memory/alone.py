@@ -5,7 +5,7 @@ import contextlib
 import contextvars
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,10 @@ class OwnDatabase:
     async def one(self, sql: str, params: Mapping[str, Any] | None = None) -> Row | None:
         """The first row, or None."""
         return await (await self._open()).one(sql, params or {})
+
+    async def tuples(self, sql: str, params: Mapping[str, Any] | None = None) -> Sequence[Sequence[Any]]:
+        """The rows of one SELECT as bare values."""
+        return await (await self._open()).tuples(sql, params or {})
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:

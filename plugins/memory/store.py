@@ -10,7 +10,7 @@ from bot import Database, Fact, Reader, Row, Transaction
 
 from .facts import identity, normalise, one_line
 
-_COLUMNS = "id, subject, kind, key, value, source, pinned, created_at, updated_at, expires_at"
+_COLUMNS = "id, subject, kind, key, value, source, created_at, updated_at, expires_at, pinned"  # in the order of Fact
 _MINE = "agent_id = :agent_id AND subject = :subject AND namespace = :namespace"
 _DEAD = "facts.expires_at <= excluded.updated_at"  # NULL, which is permanent, compares as false
 
@@ -121,16 +121,17 @@ class Facts:
 
     async def get_facts(self, subject: str) -> list[Fact]:
         """Live facts, oldest first. Those whose life is over are removed, not only left out."""
-        return await self._live(await self._database.all(_HELD, self._of(subject)))
+        return await self._live(await self._database.tuples(_HELD, self._of(subject)))
 
     async def read(self, subject: str) -> list[Fact]:
         """The same, but none of a person who paused their memory."""
-        return await self._live(await self._database.all(_READ, self._of(subject)))
+        return await self._live(await self._database.tuples(_READ, self._of(subject)))
 
-    async def _live(self, rows: Sequence[Row]) -> list[Fact]:
+    async def _live(self, rows: Sequence[Sequence[Any]]) -> list[Fact]:
         now = self._clock()
-        live = [fact_of(row) for row in rows if row["expires_at"] is None or row["expires_at"] > now]
-        if len(live) < len(rows):
+        held = [Fact(*row) for row in rows]
+        live = [fact for fact in held if fact.expires_at is None or fact.expires_at > now]
+        if len(live) < len(held):
             async with self._database.transaction() as tx:
                 await self.expire(tx)
         return live
@@ -244,19 +245,8 @@ class Facts:
 
 
 def fact_of(row: Row) -> Fact:
-    """The value of a row."""
-    return Fact(
-        id=row["id"],
-        subject=row["subject"],
-        kind=row["kind"],
-        key=row["key"],
-        value=row["value"],
-        source=row["source"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        expires_at=row["expires_at"],
-        pinned=bool(row["pinned"]),
-    )
+    """The value of a row of `_COLUMNS`."""
+    return Fact(*row.values())
 
 
 # ---------------------------------------------------------------------------------------------- what the process asks of the table

@@ -79,6 +79,10 @@ class Interrupting:
         await self._pass(inside=False)
         return await self._database.one(sql, dict(params))
 
+    async def tuples(self, sql: str, params: Any = ()) -> Any:
+        await self._pass(inside=False)
+        return await self._database.tuples(sql, dict(params))
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
         await self._pass(inside=False)

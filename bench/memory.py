@@ -1,0 +1,143 @@
+"""Facts written and read a second beside bare aiosqlite with the same pragmas and statements, and what a slow extractor costs a reply.
+
+`python -m bench.memory [rounds]`. Both sides take turns in one run, so that a busy machine slows both.
+"""
+
+import asyncio
+import gc
+import itertools
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from bot import Completion, ExtractOptions, MemoryOptions, Prompt, open_database
+from bot.database.sqlite import _PRAGMAS
+from bot.testing import create_test_bot
+from plugins.memory import MIGRATIONS, create_memory
+from plugins.memory.facts import normalise
+from plugins.memory.store import _HELD, _STATE, _TRIM
+
+FACTS, A_ROUND, ROUNDS, TURNS = 50, 200, 10, 150
+SUBJECT = {"agent_id": "default", "subject": "telegram:123", "namespace": "ai.memory"}
+
+
+def numbers() -> "itertools.count[int]":
+    """Numbers that make each fact another one: SQLite writes no page for a row that stays the same."""
+    return itertools.count(10_000)
+
+
+class Bare:
+    """What Memory does, as statements on a connection of aiosqlite and nothing else."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def write(self, text: str) -> None:
+        """One fact, with the cap, in one transaction."""
+        now = time.time_ns() // 1_000_000
+        row = {"kind": "text", "key": normalise(text), "id": uuid.uuid4().hex, "value": text, "source": "manual", "evidence": "said"}
+        run = self._connection.execute_fetchall
+        await run("BEGIN IMMEDIATE")
+        await run(_STATE, SUBJECT | row | {"now": now, "expires_at": None})
+        await run(_TRIM, SUBJECT | {"now": now, "most": FACTS})
+        await run("COMMIT")
+
+    async def read(self) -> int:
+        """All facts of a person."""
+        return len(list(await self._connection.execute_fetchall(_HELD, SUBJECT)))
+
+
+async def rate(times: int, work: Callable[[], Awaitable[Any]]) -> float:
+    """How often a second."""
+    started = time.perf_counter()
+    for _ in range(times):
+        await work()
+    return times / (time.perf_counter() - started)
+
+
+async def beside_bare(folder: Path, rounds: int) -> None:
+    """Print the rates of both, and their ratio."""
+    number = numbers()
+    async with open_database(f"sqlite:///{folder / 'memory.db'}", migrations=[MIGRATIONS]) as database:
+        memory = create_memory(MemoryOptions(max_facts=FACTS), database=database)
+        async with open_database(f"sqlite:///{folder / 'bare.db'}", migrations=[MIGRATIONS]):
+            pass  # the same tables
+        async with aiosqlite.connect(folder / "bare.db", isolation_level=None, cached_statements=256) as connection:
+            for pragma in (*_PRAGMAS, "PRAGMA journal_mode = WAL"):
+                await connection.execute_fetchall(pragma)
+            bare = Bare(connection)
+            sides: dict[tuple[str, str], Callable[[], Awaitable[Any]]] = {
+                ("written", "memory"): lambda: memory.remember("telegram:123", f"Le gusta el libro número {next(number)}"),
+                ("written", "bare"): lambda: bare.write(f"Le gusta el libro número {next(number)}"),
+                ("read", "memory"): lambda: memory.facts("telegram:123"),
+                ("read", "bare"): bare.read,
+            }
+            rates: dict[tuple[str, str], list[float]] = {side: [] for side in sides}
+            for _ in range(rounds + 1):
+                for side, work in sides.items():
+                    rates[side].append(await rate(A_ROUND, work))
+    for what, each in (("written", 1), ("read", FACTS)):
+        mine, theirs = (statistics.median(rates[(what, side)][1:]) for side in ("memory", "bare"))
+        print(f"facts {what} a second: memory {mine * each:,.0f}, bare aiosqlite {theirs * each:,.0f}, ratio {mine / theirs:.2f}")
+
+
+class Model:
+    """Answers at once, and takes `seconds` to extract."""
+
+    name = model = "scripted"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """An extraction, in its time."""
+        await asyncio.sleep(self._seconds)
+        return Completion('{"facts": []}')
+
+    async def stream(self, prompt: Prompt) -> Any:
+        """A reply, at once."""
+        yield "Hola."
+
+
+async def reply_times(folder: Path, *, seconds: float | None) -> list[float]:
+    """Milliseconds of each reply, with extraction that takes `seconds` (None: no extraction)."""
+    extract = False if seconds is None else ExtractOptions(debounce_ms=0, max_calls_per_day=1_000_000)
+    name = f"{uuid.uuid4().hex}.db"
+    options = MemoryOptions(auto_extract=extract)
+    async with create_test_bot(provider=Model(seconds or 0), memory=options, database_url=f"sqlite:///{folder / name}") as bot:
+        spent = []
+        for turn in range(TURNS):
+            started = time.perf_counter()
+            await bot.ai.reply_in_chat(f"chat:{turn}", "Vivo en Bogotá y tengo un perro", user_id=f"person:{turn}")
+            spent.append((time.perf_counter() - started) * 1000)
+        return spent[20:]
+
+
+def p95(values: list[float]) -> float:
+    """The 95th percentile."""
+    return statistics.quantiles(values, n=20)[-1]
+
+
+async def main(rounds: int) -> None:
+    """Print all figures."""
+    gc.disable()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        await beside_bare(folder, rounds)
+        without = await reply_times(folder, seconds=None)
+        instant = await reply_times(folder, seconds=0)
+        slow = await reply_times(folder, seconds=10)
+    for what, times in (("without extraction", without), ("an instant extractor", instant), ("an extractor of 10 s", slow)):
+        print(f"reply, {what}: median {statistics.median(times):.1f} ms, p95 {p95(times):.1f} ms")
+    print(f"p95 of a 10 s extractor less that without extraction: {p95(slow) - p95(without):+.1f} ms")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS))
