@@ -85,7 +85,7 @@ async def test_it_is_stopped_in_the_middle_of_a_turn(place: Place) -> None:
         later = await place.run(says="/help\n", **env)
 
     assert (stopped.code, stopped.err) == (0, "")
-    assert took < 5
+    assert took < 15
     assert later.code == 0
     assert later.out.index("Cuesta cinco euros") < later.out.index("/forget_me")
 
