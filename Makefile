@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help venv run test format messages bench lock
+.PHONY: help venv run test format messages settings bench lock
 .DEFAULT_GOAL := help
 
 help: ## show these targets
@@ -40,6 +40,9 @@ format: $(VENV)/.development ## let ruff format and mend what it can
 
 messages: $(VENV)/.runtime ## find every text in the code and bring the catalogs up to date
 	$(BIN)/python locales/update.py
+
+settings: $(VENV)/.runtime ## write .env.example from the settings there are
+	$(BIN)/python -c "from bot.settings import example; print(example(), end='')" > .env.example
 
 bench: $(VENV)/.development ## measure, and print the figures
 	$(BIN)/python -m bench.turn

@@ -151,6 +151,14 @@ class Bot:
         await self.core.outbox.put(tx, entry_id, kind=transport, line=chat_key, payload={"text": text})
         self.core.outbox.notify()
 
+    async def warm_up(self) -> None:
+        """Build the index, and whatever else the retrievers build. What fails is logged: the first question tries again."""
+        try:
+            await self.core.ai.warmup()
+        except Exception as error:
+            log.error("warm-up of the documents failed: %s", error, exc_info=not isinstance(error, BotError))
+            self.core.counters.add("warmup_failed")
+
     async def settled(self, chat_key: str) -> None:
         """Return when everything in a chat has been answered."""
         await self.dispatcher.settled(chat_key)
@@ -180,19 +188,8 @@ async def open_bot(
             await stack.enter_async_context(lifespan(core.parts))
         await core.people.scrub()
         if warm:
-            await _warm_up(core)
+            await bot.warm_up()
         yield bot
-
-
-async def _warm_up(core: Core) -> None:
-    options = core.registry.rag_options
-    retriever = getattr(options, "retriever", options) or core.library
-    if warmup := getattr(retriever, "warmup", None):
-        try:
-            await warmup()
-        except Exception as error:
-            log.error("warm-up of the documents failed: %s", error, exc_info=not isinstance(error, BotError))
-            core.counters.add("warmup_failed")
 
 
 def _compose(configuration: Configuration, database: Database, provider: Provider | None, clock: Callable[[], int]) -> Core:

@@ -21,6 +21,7 @@ from bot.i18n import Catalogs, detect
 from bot.ports import Provider
 from bot.settings import environment
 from bot.transports.console import PERSON, Console
+from bot.transports.telegram.hook import webhook_of
 from bot.values import Update
 
 OK, FAILED, MISUSED, NO_STORAGE, NO_MODEL = 0, 1, 2, 3, 4
@@ -106,7 +107,8 @@ async def _run(configuration: Configuration, parsed: argparse.Namespace, _: Gett
     with contextlib.suppress(asyncio.CancelledError):  # SIGTERM: what is under way is put back for the next start
         async with AsyncExitStack() as stack:
             stack.enter_context(_cancelled_by(signal.SIGTERM))
-            bot = await stack.enter_async_context(open_bot(configuration))
+            webhook_of(settings)
+            bot = await stack.enter_async_context(open_bot(configuration, warm=False))
             if settings.telegram_token is not None:
                 await _telegram(bot, settings.telegram_token.get_secret_value(), stack)
                 return OK
@@ -120,7 +122,7 @@ async def _run(configuration: Configuration, parsed: argparse.Namespace, _: Gett
 
 
 async def _telegram(bot: Bot, token: str, stack: AsyncExitStack) -> None:
-    from bot.transports.telegram.composition import open_telegram
+    from bot.transports.telegram.composition import open_telegram  # takes seconds, and only whoever uses it pays
 
     telegram = await stack.enter_async_context(open_telegram(bot, bot.settings, token))
     bot.attach(telegram.transport)
@@ -159,14 +161,16 @@ def _console(bot: Bot, gettext: Gettext) -> Console:
 @asynccontextmanager
 async def _running(bot: Bot) -> AsyncIterator[None]:
     chat = asyncio.current_task()
+    warming = asyncio.create_task(bot.warm_up())  # people are answered meanwhile: the first question waits for it, within its time-out
     working = asyncio.create_task(bot.run())
     working.add_done_callback(lambda task: None if task.cancelled() or chat is None else chat.cancel())
     try:
         yield
     finally:
-        working.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await working
+        for task in (working, warming):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
 
 @asynccontextmanager

@@ -375,6 +375,10 @@ class Assistant(Protocol):
         context: object | None = None,
     ) -> ReplyStream: ...
 
+    async def warmup(self) -> None:
+        """Let the retrievers build what they need. Raises what they raise."""
+        ...
+
     async def reset(self, chat_key: str) -> int:
         """Empty this chat's window and its stored messages; how many left. Facts stay."""
         ...

@@ -1,7 +1,7 @@
 """What whoever runs the bot can set: read once from a mapping and from `bot.toml`, checked, and frozen.
 
 Each field is one environment variable (its alias) with a line of help; `section` is where it stands in `bot.toml`. A plugin registers
-a class of its own the same way. `python -m bot.settings` prints `.env.example`.
+a class of its own the same way. `make settings` writes `.env.example`.
 """
 
 import difflib
@@ -91,11 +91,11 @@ class Settings(Section):
         "http",
     )
 
-    provider: Literal["auto", "openai", "ollama", "extractive"] = _field(
+    provider: str = _field(
         "auto",
         "BOT_PROVIDER",
         "model",
-        "auto, openai, ollama or extractive (needs no model); auto = openai where a key or an address is set",
+        "auto, openai, ollama, extractive (needs no model) or one of a plugin; auto = openai where a key or address is set",
     )
     openai_api_key: SecretStr | None = _field(None, "OPENAI_API_KEY", "model", "key of the OpenAI-compatible server")
     openai_base_url: Url | None = _field(
@@ -316,7 +316,3 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-if __name__ == "__main__":
-    print(example(), end="")

@@ -12,7 +12,7 @@ EXAMPLE = ROOT / ".env.example"
 
 
 def test_it_is_what_the_settings_print() -> None:
-    """`python -m bot.settings > .env.example` is how it is made, and it was made since the last change."""
+    """`make settings` is how it is made, and it was made since the last change."""
     printed = subprocess.run([sys.executable, "-W", "ignore", "-m", "bot.settings"], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert EXAMPLE.read_text(encoding="utf-8") == printed.stdout

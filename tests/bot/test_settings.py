@@ -36,7 +36,6 @@ def fault(values: dict[str, Any], section: type[Section] = Settings) -> str:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("BOT_PROVIDER", "magic"),
         ("BOT_MODEL_TIMEOUT", "soon"),
         ("BOT_MODEL_TIMEOUT", "0"),
         ("BOT_MODEL_TIMEOUT", "nan"),
@@ -90,7 +89,7 @@ def test_a_password_inside_a_url_is_not_shown() -> None:
 
 def test_a_long_value_is_cut() -> None:
     """One line stays one line that can be read, whatever was pasted."""
-    assert len(fault({"BOT_PROVIDER": "x\n" * 10_000})) < 500
+    assert len(fault({"BOT_TOP_K": "x\n" * 10_000})) < 500
 
 
 def test_a_rule_over_several_settings() -> None:
