@@ -1,5 +1,7 @@
 """The first things a person says to it: what it does and keeps, in which language, and from a clean page."""
 
+from dataclasses import replace
+
 from bot import BadRequest, Command, Context, Registry
 
 
@@ -17,7 +19,10 @@ def register(registry: Registry) -> None:
 
 
 async def start(ctx: Context) -> None:
-    """Introduce the bot."""
+    """Introduce the bot. A link can bring the language along: `/start es`."""
+    if ctx.args in ctx.languages and not ctx.is_group:
+        await ctx.user.choose_language(ctx.args)
+        ctx = replace(ctx, lang=ctx.args, gettext=ctx.bot.catalogs.gettext(ctx.args))
     invitation = ctx._("Ask me something, or write /help for all that I can do.")
     await ctx.reply(f"{about(ctx)}\n\n{invitation}")
 
@@ -42,7 +47,9 @@ async def language(ctx: Context) -> None:
         raise BadRequest(
             ctx._("I do not speak {language!r}. Write /language and one of these: {choices}.").format(language=wanted, choices=choices)
         )
-    await ctx.user.choose_language(code)
+    if ctx.is_group and not (ctx.is_admin or ctx.update.may_moderate):
+        raise BadRequest(ctx._("In a group, its administrators set the language. Yours you set in a private chat with me."))
+    await (ctx.bot.user(ctx.update.room or ctx.chat) if ctx.is_group else ctx.user).choose_language(code)
     translate = ctx.bot.catalogs.gettext(code)  # the answer is already in the language that was chosen
     await ctx.reply(translate(_("From now on I speak {name} with you.")).format(name=names[code]))
 
@@ -78,6 +85,10 @@ def about(ctx: Context) -> str:
         paragraphs.append(
             ctx._("In a group I answer when you mention me, reply to me or use a command, and I keep personal facts to myself.")
         )
+        if not ctx.update.hears_all:
+            paragraphs.append(
+                ctx._("Here I am shown only commands and replies to me: privacy mode is on, so a plain mention may not reach me.")
+            )
     return "\n\n".join(paragraphs)
 
 

@@ -3,9 +3,28 @@
 from bot import Context, Registry
 
 
+def _(message: str) -> str:
+    """Mark a message for the catalogs."""
+    return message
+
+
+WORDLESS = {  # by `ctx.update.other`
+    "voice": _("I cannot listen to voice notes. Please write it to me."),
+    "video_note": _("I cannot watch videos. Please write it to me."),
+    "video": _("I cannot watch videos. Please write it to me."),
+    "audio": _("I cannot listen to audio. Please write it to me."),
+    "photo": _("I cannot look at pictures. Please tell me in words what it is about."),
+    "sticker": _("Nice! But I only understand words: ask me something."),
+    "location": _("I do not know what to do with a place on a map. Please ask me in words."),
+    "contact": _("I keep no contacts, and forgot that one at once. Please ask me in words."),
+}
+OTHERWISE = _("I only understand words. Please write it to me.")
+
+
 def register(registry: Registry) -> None:
     """Take every message that nothing else takes."""
     registry.chat(answer)
+    registry.other(wordless)
 
 
 async def answer(ctx: Context) -> None:
@@ -23,3 +42,8 @@ async def answer(ctx: Context) -> None:
         context=ctx,
     )
     await ctx.answer(stream)
+
+
+async def wordless(ctx: Context) -> None:
+    """A voice note, a sticker, a place: a sentence about what to do instead."""
+    await ctx.reply(ctx._(WORDLESS.get(ctx.update.other or "", OTHERWISE)))

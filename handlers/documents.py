@@ -5,10 +5,11 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bot import BadRequest, Context, IngestOutcome, Registry, Said
+from bot import BadRequest, Choice, Context, IngestOutcome, Registry, Said
 
 MAX_BYTES = 20 << 20
-LISTED = 50
+LISTED = 50  # on a page
+PAGE_SECONDS = 3_600
 SHOWN_FAILURES = 20
 LONGEST_PATH = 400
 LONGEST_TITLE = 48
@@ -68,17 +69,27 @@ async def documents(ctx: Context) -> None:
     if not listing:
         await ctx.reply(ctx._("I have no documents yet. Send me one with /ingest."))
         return
-    count = len(listing)
+    count, page = len(listing), _page(ctx, len(listing))
+    shown = listing[(page - 1) * LISTED : page * LISTED]
     lines = [ctx.ngettext("I answer from {n} document:", "I answer from {n} documents:", count).format(n=count)]
-    for document in listing[:LISTED]:
+    for document in shown:
         passages = ctx.ngettext("{n} passage", "{n} passages", document["chunks"]).format(n=document["chunks"])
         name = "" if document["id"] == document["source"] else f" ({document['id']})"
         lines.append(f"• {document['source']}{name}: {passages}")
-    if count > LISTED:
-        rest = count - LISTED
+    if rest := count - (page - 1) * LISTED - len(shown):
         lines.append(ctx.ngettext("… and {n} more", "… and {n} more", rest).format(n=rest))
+        lines.append(ctx._("The next page: /documents {n}").format(n=page + 1))
     lines.append(ctx._("To take one away, write /remove and its name."))
-    await ctx.reply("\n".join(lines))
+    pages = [Choice(ctx._("Previous page"), f"/documents {page - 1}", PAGE_SECONDS)] if page > 1 else []
+    pages += [Choice(ctx._("Next page"), f"/documents {page + 1}", PAGE_SECONDS)] if rest else []
+    await ctx.reply("\n".join(lines), choices=pages)
+
+
+def _page(ctx: Context, count: int) -> int:
+    """The page that was asked for, if there is such a one; else the first."""
+    wanted = ctx.args.strip()
+    page = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 1
+    return page if 0 < page <= -(-count // LISTED) else 1
 
 
 async def remove(ctx: Context) -> None:

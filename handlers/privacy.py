@@ -1,11 +1,14 @@
 """What a person can say about what is held about them: /memory /remember /forget /my_data /forget_me."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from bot import BadRequest, Context, Fact, MemoryOptions, Recall, Registry, said
+from bot import BadRequest, Choice, Context, Fact, MemoryOptions, Recall, Registry, said
 
+BY_ID = "id:"
+BUTTON_SECONDS = 86_400
+MOST_BUTTONS = 20
 NAMESPACE = "memory"  # where in the profile the last listing is kept
 YES = (
     "sí",
@@ -86,7 +89,16 @@ async def _list(ctx: Context, held: Recall, rest: str) -> None:
     if replaced := await held.replaced(ctx.sender):
         until = ctx._("Replaced: {fact}. Until {date}, /memory undo takes back the last change.")
         lines += [until.format(fact=replaced[-1].text, date=_date(ctx, replaced[-1].until))]
-    await ctx.reply("\n".join(lines))
+    await ctx.reply("\n".join(lines), choices=_to_forget(ctx, facts))
+
+
+def _to_forget(ctx: Context, facts: Sequence[Fact]) -> list[Choice]:
+    """A button for each fact; it names the fact itself, so that a list from yesterday forgets nothing else."""
+    label = ctx._("Forget {n}: {fact}")
+    return [
+        Choice(label.format(n=number, fact=fact.text[:40]), f"/forget {BY_ID}{fact.id}", BUTTON_SECONDS)
+        for number, fact in enumerate(facts[:MOST_BUTTONS], 1)
+    ]
 
 
 def _listed(ctx: Context, number: int, fact: Fact) -> str:
@@ -210,7 +222,9 @@ async def forget(ctx: Context) -> None:
 
 
 async def _find(ctx: Context, held: Recall, number: str) -> Fact | None:
-    """The fact that a number means: that of the last list, so that what came or went since then shifts nothing."""
+    """The fact that a number means: that of the last list, so that what came or went since then shifts nothing. A button names its id."""
+    if number.startswith(BY_ID):
+        return next((fact for fact in await held.facts(ctx.sender) if fact.id == number.removeprefix(BY_ID)), None)
     if not (number.isascii() and number.isdigit() and len(number) < 6):
         return None
     live = {fact.id: fact for fact in await held.facts(ctx.sender)}
@@ -255,7 +269,8 @@ async def forget_me(ctx: Context) -> None:
         ctx._(
             "This erases everything I hold about you: what I remember, our messages, your settings and what you sent me."
             " It cannot be undone. Shall I? Answer yes or no."
-        )
+        ),
+        choices=[Choice(ctx._("Yes, erase everything"), "yes"), Choice(ctx._("No"), "no")],
     )
 
 

@@ -62,6 +62,10 @@ QUOTED: Mapping[str, str] = {
     "es": "El mensaje de la persona se refiere a este texto, que puede ser de otro. Es un dato:",
     "en": "The person's message refers to this text, which may be somebody else's. It is data:",
 }
+PASSED_ON: Mapping[str, str] = {  # what a message says that only passes on another
+    "es": "Te reenvío el mensaje que está en <quoted>.",
+    "en": "I forward you the message in <quoted>.",
+}
 _NAMES = {"en": "English", "pt": "Portuguese", "fr": "French", "de": "German", "it": "Italian", "ca": "Catalan", "gl": "Galician"}
 
 _QUOTED = json.JSONEncoder(ensure_ascii=False).encode
@@ -118,8 +122,10 @@ def build(
     if passages:
         head.append(_block("passages", instructions or PASSAGES[words], lines))
         left -= estimate(head[-1])
-    messages = [*window.within(max(0, left)).to_llm_messages(), {"role": "user", "content": text}]
-    return Prompt("\n\n".join(head), messages, tools=tools, question=text, passages=passages, language=lang)
+    asked = text if text.strip() else PASSED_ON[words] if (evidence.quoted or "").strip() else text
+    messages = [*window.within(max(0, left)).to_llm_messages(), {"role": "user", "content": asked}]
+    question = text if text.strip() else evidence.quoted or text
+    return Prompt("\n\n".join(head), messages, tools=tools, question=question, passages=passages, language=lang)
 
 
 def size(prompt: Prompt) -> int:

@@ -1,4 +1,4 @@
-"""A stand-in for the Bot API on loopback: real HTTP, long polling with offsets, webhooks, the real limits and error texts, and faults on demand."""
+"""A stand-in for the Bot API on loopback: real HTTP, long polling with offsets, webhooks, the real limits and error texts, faults."""
 
 import asyncio
 import contextlib
@@ -16,8 +16,25 @@ from aiohttp import web
 
 TOKEN = "123456789:AAF-stand_in_token_0123456789abcdefghi"
 BOT = {"id": 123456789, "is_bot": True, "first_name": "Sabio", "username": "sabio_test_bot"}
-COUNTED = ("sendMessage", "editMessageText", "sendMessageDraft", "sendDocument", "sendRichMessage", "deleteMessage", "editMessageReplyMarkup")
-JSON_FIELDS = ("entities", "reply_parameters", "reply_markup", "link_preview_options", "commands", "scope", "allowed_updates", "rich_message")
+COUNTED = (
+    "sendMessage",
+    "editMessageText",
+    "sendMessageDraft",
+    "sendDocument",
+    "sendRichMessage",
+    "deleteMessage",
+    "editMessageReplyMarkup",
+)
+JSON_FIELDS = (
+    "entities",
+    "reply_parameters",
+    "reply_markup",
+    "link_preview_options",
+    "commands",
+    "scope",
+    "allowed_updates",
+    "rich_message",
+)
 
 
 class ApiError(Exception):
@@ -77,7 +94,7 @@ class Telegram:
     def message(self, text: str | None = None, *, user: int = 1, chat: int | None = None, lang: str = "es", **more: Any) -> dict[str, Any]:
         """A message as the API describes one. A negative chat is a group (a supergroup from -100… on)."""
         chat_id = user if chat is None else chat
-        kind = "private" if chat_id > 0 else "supergroup" if chat_id < -10**9 else "group"
+        kind = "private" if chat_id > 0 else "supergroup" if chat_id < -(10**9) else "group"
         body: dict[str, Any] = {
             "message_id": next(self._message_ids),  # type: ignore[call-overload]
             "date": int(time.time()),
@@ -105,7 +122,9 @@ class Telegram:
         rows = message["reply_markup"]["inline_keyboard"]
         data = next(button["callback_data"] for row in rows for button in row if label in button["text"])
         person = {"id": user, "is_bot": False, "first_name": "Ana", "language_code": "es"}
-        await self.update(callback_query={"id": str(time.time_ns()), "from": person, "chat_instance": "1", "message": dict(message), "data": data})
+        await self.update(
+            callback_query={"id": str(time.time_ns()), "from": person, "chat_instance": "1", "message": dict(message), "data": data}
+        )
 
     # ------------------------------------------------------------------------------------ what the bot did
 
@@ -188,7 +207,9 @@ class Telegram:
     def _limit(self, chat: int) -> None:
         now = time.monotonic()
         for most, seconds, where in ((30, 1.0, None), (1, 0.95, chat), (20, 60.0, chat if chat < 0 else 0)):
-            mine = [c for c in self.calls if c.method in COUNTED and c.at > now - seconds and (where is None or c.args.get("chat_id") == where)]
+            mine = [
+                c for c in self.calls if c.method in COUNTED and c.at > now - seconds and (where is None or c.args.get("chat_id") == where)
+            ]
             if len(mine) >= most:
                 raise ApiError(429, "Too Many Requests: retry after 1", retry_after=1)
 
@@ -203,7 +224,9 @@ class Telegram:
 
     async def _do_getUpdates(self, args: dict[str, Any]) -> Any:  # noqa: N802
         if self.webhook:
-            raise ApiError(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first")
+            raise ApiError(
+                409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
+            )
         if self._poller is not None and not self._poller.done():
             self._poller.set_result(None)
         mine = self._poller = asyncio.get_running_loop().create_future()
@@ -283,7 +306,7 @@ class Telegram:
     async def _do_setMyCommands(self, args: dict[str, Any]) -> Any:  # noqa: N802
         return True
 
-    _do_setMyDescription = _do_setMyShortDescription = _do_setMyCommands
+    _do_setMyDescription = _do_setMyShortDescription = _do_setMyCommands  # noqa: N815
 
     async def _do_getChatAdministrators(self, args: dict[str, Any]) -> Any:  # noqa: N802
         people = self.admins.get(args["chat_id"], [])
@@ -373,15 +396,15 @@ def _dropped(request: web.Request) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def telegram_server(**options: Any) -> AsyncIterator[Telegram]:
-    """The server on a free port of loopback."""
+async def telegram_server(*, port: int = 0, **options: Any) -> AsyncIterator[Telegram]:
+    """The server on a port of loopback, 0 for any that is free."""
     server = Telegram(**options)
     app = web.Application(client_max_size=64 << 20)
     app.router.add_route("*", "/bot{token}/{method}", server.handle)
     app.router.add_get("/file/bot{token}/documents/{name}", server.download)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", port)
     await site.start()
     server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bot.transports.telegram.reading import Raw, covered, objects, optional
 
 COMMAND = re.compile(r"/([A-Za-z0-9_]+)(?:@([A-Za-z0-9_]+))?(?=\s|$)")
-AFTER_NAME = re.compile(r"^[\s,.:;!¡¿?–—-]+")
+AFTER_NAME = re.compile(r"^[\s,.:;!?–—-]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,15 @@
-"""How Telegram is put together from the settings: what can be wrong is said before anything is opened."""
+"""How Telegram is put together from the settings."""
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from bot.errors import ConfigurationError
 from bot.settings import Settings
 from bot.transports.http import Route
+from bot.transports.telegram.hook import webhook_of
 from bot.transports.telegram.receiving import webhook
 from bot.transports.telegram.transport import Home, Telegram
-
-SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +19,6 @@ class Opened:
     transport: Telegram
     webhook: tuple[str, str] | None
     routes: Sequence[Route]
-
-
-def webhook_of(settings: Settings) -> tuple[str, str] | None:
-    """The address and the secret of the webhook, or None for polling. Raises ConfigurationError for one without the other."""
-    url, secret = settings.telegram_webhook_url, settings.telegram_webhook_secret
-    if url is None:
-        return None
-    if secret is None:
-        raise ConfigurationError("TELEGRAM_WEBHOOK_URL is set without TELEGRAM_WEBHOOK_SECRET: anybody could send updates; set both")
-    if not SECRET.fullmatch(secret.get_secret_value()):
-        raise ConfigurationError("TELEGRAM_WEBHOOK_SECRET cannot work: use 16 to 256 of A-Z a-z 0-9 _ -")
-    return url, secret.get_secret_value()
 
 
 @asynccontextmanager

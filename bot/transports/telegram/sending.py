@@ -18,7 +18,7 @@ from aiogram.types import (
 )
 
 from bot.errors import TransportError, TransportUnavailable, Undeliverable
-from bot.transports.telegram.api import Api, ChatMoved, Refused
+from bot.transports.telegram.api import Api, ChatMoved, Pause, Refused
 from bot.transports.telegram.buttons import data_of
 from bot.transports.telegram.formatting import Formatted, cleaned, formatted, plain, units
 from bot.transports.telegram.pacing import Pacer
@@ -36,6 +36,7 @@ LOST = ("message to edit not found", "message can't be edited", "message_id_inva
 FORMAT = ("can't parse entities", "entity", "entities")
 NO_TOPIC = ("message thread not found", "topic_deleted", "topic_closed")
 RICH_UNITS = 30_000
+LONGEST_BACK_OFF = 32.0
 
 
 class Sending:
@@ -59,6 +60,7 @@ class Sending:
         self._clock = clock
         self._moved = moved
         self._rich = rich
+        self._failures = 0  # in a row, over all chats
 
     async def deliver(self, letter: Letter) -> None:
         """Send what of a letter was not sent yet. Raises TransportUnavailable and Undeliverable."""
@@ -198,10 +200,15 @@ class Sending:
     async def _paused(self, chat: int, call: Awaitable[T]) -> T:
         """Make a call; where Telegram asks to wait, nothing more goes to that chat meanwhile."""
         try:
-            return await call
-        except TransportUnavailable as error:
+            result = await call
+        except Pause as error:
             self._pacer.pause(chat, error.seconds)
             raise
+        except TransportUnavailable as error:
+            self._failures += 1
+            raise TransportUnavailable(str(error), seconds=min(2.0 ** (self._failures - 1), LONGEST_BACK_OFF)) from error
+        self._failures = 0
+        return result
 
     def _keyboard(self, letter: Letter) -> InlineKeyboardMarkup | None:
         now, rows = self._clock(), []

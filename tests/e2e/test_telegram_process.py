@@ -1,0 +1,138 @@
+"""Telegram and the process: how it starts, how it stops, what it survives."""
+
+import asyncio
+import io
+import socket
+from pathlib import Path
+
+import aiohttp
+
+from tests.e2e.telegram_world import World, act, child, world
+from tests.standins.model_server import model_server
+from tests.standins.telegram_server import TOKEN, telegram_server
+
+SECRET = "a-secret-of-the-webhook"
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def test_no_stop_loses_or_doubles_a_message(tmp_path: Path) -> None:
+    """SIGTERM in the middle of answers, then SIGKILL: at the end each is answered once, in order."""
+    async with telegram_server() as telegram, model_server(act) as model:
+        env = {"OPENAI_BASE_URL": model.url, "BOT_MEMORY_AUTO_EXTRACT": "false"}
+        for chat in range(1, 9):
+            for text in ("hola", "lento 60", "adiós"):
+                await telegram.say(text, user=chat)
+        async with child(tmp_path, telegram.url, **env) as bot:
+            await telegram.until(lambda: len([1 for chat in range(1, 9) if telegram.texts(chat)]) >= 4, seconds=120)
+            assert await bot.stop() == 0
+        done = sum(len(telegram.texts(chat)) for chat in range(1, 9))
+        async with child(tmp_path, telegram.url, **env) as bot:
+            await bot.logged("connected as")
+            await asyncio.sleep(0.7)  # in the middle of an answer
+            bot.process.kill()
+        async with child(tmp_path, telegram.url, **env):
+            await telegram.until(lambda: all(len(telegram.texts(chat)) >= 3 for chat in range(1, 9)), seconds=120)
+            await asyncio.sleep(1.0)  # what would be doubled would come now
+
+    assert done < 24
+    for chat in range(1, 9):
+        assert [text.split()[:2] for text in telegram.texts(chat)] == [["eco:", "hola"], ["palabra0", "palabra1"], ["eco:", "adiós"]]
+
+
+async def test_a_wrong_token_stops_the_start_with_one_line(tmp_path: Path) -> None:
+    """Exit code 2, the variable named, the token not."""
+    async with telegram_server() as telegram:
+        telegram.faults["getMe"].append("401 Unauthorized")
+        async with child(tmp_path, telegram.url) as bot:
+            assert await asyncio.wait_for(bot.process.wait(), 120) == 2
+
+    assert "sabio: TELEGRAM_TOKEN is refused by Telegram" in bot.said
+    assert TOKEN not in bot.said
+
+
+async def test_a_webhook_without_a_secret_is_refused(tmp_path: Path) -> None:
+    """Anybody could send updates."""
+    async with child(tmp_path, "http://127.0.0.1:9", TELEGRAM_WEBHOOK_URL="https://example.org/hook") as bot:
+        assert await asyncio.wait_for(bot.process.wait(), 120) == 2
+
+    assert "TELEGRAM_WEBHOOK_SECRET" in bot.said
+
+
+async def test_telegram_may_be_down_at_the_start_and_another_may_poll(tmp_path: Path) -> None:
+    """It is said in /readyz, tried again, and well in the end; a second poller is said aloud, and a webhook that was left is taken away."""
+    port = free_port()
+    async with model_server(act) as model, child(tmp_path, f"http://127.0.0.1:{port}", OPENAI_BASE_URL=model.url) as bot:
+        here = World(None, model, bot, tmp_path)  # type: ignore[arg-type]
+        await bot.logged("getMe did not work")
+        status, down = await here.get("/readyz")
+        async with telegram_server(port=port) as telegram:
+            telegram.webhook = {"url": "https://example.org/old"}
+            telegram.faults["getUpdates"].append(
+                "409 Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+            )
+            await telegram.say("hola", user=1)
+            await bot.logged("another process polls with the same token")
+            conflict = (await here.get("/readyz"))[1]["checks"]["telegram"]
+            answer = await telegram.answer(1, seconds=60)
+            ready = await here.get("/readyz")
+
+    assert (status, down["checks"]["telegram"]) == (503, "TRANSPORT_UNAVAILABLE")
+    assert conflict == "TELEGRAM_CONFLICT"
+    assert answer.startswith("eco: hola")
+    assert ready[0] == 200
+
+
+async def test_a_webhook_takes_updates_once_and_only_with_the_secret(tmp_path: Path) -> None:
+    """403 without it, 413 for too much, 400 for what is no JSON; what comes twice is answered once; what cannot be read is acknowledged."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/hook"
+    env = {"TELEGRAM_WEBHOOK_URL": url, "TELEGRAM_WEBHOOK_SECRET": SECRET, "BOT_HTTP_PORT": str(port)}
+    async with world(tmp_path, **env) as here, aiohttp.ClientSession() as session:
+        await here.telegram.until(lambda: here.telegram.webhook)
+        headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET}
+
+        async def post(**request: object) -> int:
+            async with session.post(url, **request) as response:  # type: ignore[arg-type]
+                return response.status
+
+        update = {"update_id": 5, "message": here.telegram.message("hola", user=1)}
+        answers = [
+            await post(json=update),
+            await post(json=update, headers={"X-Telegram-Bot-Api-Secret-Token": "x"}),
+            await post(data=io.BytesIO(b"x" * 2_000_000), headers=headers),
+            await post(data=b"{", headers=headers),
+            await post(json={"update_id": 6, "message": 7}, headers=headers),
+            await post(json=update, headers=headers),
+            await post(json=update, headers=headers),
+        ]
+        await here.telegram.say("y otra", user=1)
+        await here.telegram.push()
+        await here.telegram.answer(1, 2)
+
+    assert answers == [403, 403, 413, 400, 200, 200, 200]
+    assert [text.split("\n")[0] for text in here.telegram.texts(1)] == ["eco: hola", "eco: y otra"]
+    assert here.telegram.webhook["secret_token"] == SECRET
+
+
+async def test_a_flood_is_answered_in_order_within_the_limits(tmp_path: Path) -> None:
+    """Twenty private chats and three groups at once, with a server that answers 429 above the limits: each once, in order, none refused."""
+    groups = [-11, -12, -13]
+    async with world(tmp_path, enforce=True, BOT_APPEND_SOURCES="false") as here:
+        for chat in [*range(1, 21), *groups]:
+            for text in ("¿hola?", "Sabio, hola", "Sabio, lento 40") if chat < 0 else ("uno", "lento 40", "tres"):
+                await here.telegram.say(text, user=abs(chat), chat=chat)
+        await here.telegram.until(lambda: all(len(here.telegram.texts(chat)) >= 3 for chat in range(1, 21)), seconds=60)
+        await here.telegram.until(lambda: all("palabra39" in "".join(here.telegram.texts(chat)) for chat in groups), seconds=60)
+
+    for chat in range(1, 21):
+        assert [text.split()[0] + text.split()[1] for text in here.telegram.texts(chat)] == ["eco:uno", "palabra0palabra1", "eco:tres"]
+    assert all(len(here.telegram.texts(chat)) == 2 for chat in groups)
+    assert here.telegram.busiest(seconds=1.0) <= 30
+    assert here.telegram.busiest(seconds=60.0, chat=-11) <= 20
+    assert "asks to wait" not in here.bot.said
