@@ -42,7 +42,7 @@ messages: $(VENV)/.runtime ## find every text in the code and bring the catalogs
 	$(BIN)/python locales/update.py
 
 settings: $(VENV)/.runtime ## write .env.example from the settings there are
-	$(BIN)/python -c "from bot.settings import example; print(example(), end='')" > .env.example
+	$(BIN)/python -c "from bot.registry import load; from bot.settings import example; print(example(load(installed=False).sections), end='')" > .env.example
 
 bench: $(VENV)/.development ## measure, and print the figures
 	$(BIN)/python -m bench.turn
