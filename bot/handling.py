@@ -250,7 +250,7 @@ class Handling:
         if told := core.catalogs.match(chosen) or core.catalogs.match(update.lang):
             return told
         seen = profile.get("bot", {}).get("language")
-        found = detect(update.text) if not update.text.startswith("/") else None
+        found = detect(_own_words(update.text))
         if found in known and found != seen:
             await user.set("bot", "language", found)
         return next(lang for lang in (found, seen, core.catalogs.default) if lang in known)
@@ -344,6 +344,14 @@ class Handling:
         left = (subject for subject in (self._update.sender, self._update.chat_key) if subject and subject != user_id)
         self._marks = await self._core.fence.mark(*left)
         return counts
+
+
+def _own_words(text: str) -> str:
+    """What a message has of its sender's language: of a command its words, if they are more than an option such as `en`."""
+    command = parse_command(text)
+    if command is None:
+        return text
+    return command[1] if len(command[1].split()) > 1 else ""
 
 
 async def _drained(stream: ReplyStream) -> None:

@@ -153,6 +153,16 @@ async def test_which_language() -> None:
     assert steps == ["en", "es", "en", "es", "es", "en"]
 
 
+async def test_the_words_of_a_command_tell_too() -> None:
+    """`/remember Vivo en Bogotá` is Spanish; an option such as `en` is in no language."""
+    async with opened(plugin) as bot:
+        said = [
+            await bot.say(text) for text in ("/language_is vivo en la ciudad", "/language_is", "/language_is en", "/language_is the answer")
+        ]
+
+    assert said == [["es"], ["es"], ["es"], ["en"]]
+
+
 @pytest.mark.parametrize(
     ("tag", "language"), [("es-MX", "es"), ("es_ES.UTF-8", "es"), ("ES", "es"), ("en-US", "en"), ("fr", "en"), ("", "en")]
 )
