@@ -25,7 +25,7 @@ STEM_SHARE, GRAM_SHARE = 1.6, 0.3  # of a word's first four letters and of its o
 PREFIX = 5
 GRAM = 4
 BACKGROUND = 200  # the share is told as though so many other chunks stood by: in a small library every word counts about the same
-SEGMENT_SLOTS = 16_384  # a joined segment is never longer: sorting one must not take long
+SEGMENT_SLOTS = 8_192  # a joined segment is never longer: building one takes no more than a moment and 200 MB
 STOP = -1
 
 _WORD = re.compile(r"[^\W_]+")
@@ -92,7 +92,9 @@ def _ranges(begin: Array, count: Array) -> Array:
     """The indices `begin[i] … begin[i] + count[i] - 1` of every i, one after another."""
     ends = np.cumsum(count)
     total = int(ends[-1]) if len(ends) else 0
-    return np.asarray(np.repeat(begin - (ends - count), count) + np.arange(total))
+    found = np.repeat(begin - (ends - count), count)
+    found += np.arange(total)
+    return np.asarray(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +117,31 @@ class Segment:
 def build(vocabulary: Vocabulary, tokens: Array, lengths: Array) -> Segment:
     """The segment of chunks whose words, one chunk after another, are `tokens`; chunk i has `lengths[i]` of them."""
     n = max(len(lengths), 1)
+    narrow = len(vocabulary.feature_ids) * n < 1 << 32  # half the memory, and sorted in half the time
     found, count = vocabulary.expand(tokens)
-    slot = np.repeat(np.repeat(np.arange(len(lengths)), lengths), count)
-    keys = found.astype(np.int64) * n + slot
+    keys = found.astype(np.uint32 if narrow else np.int64)
+    np.multiply(keys, keys.dtype.type(n), out=keys)
+    np.add(keys, np.repeat(np.repeat(np.arange(len(lengths), dtype=keys.dtype), lengths), count), out=keys)
+    del found, count
     keys.sort()
-    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else np.empty(0, np.int64)
-    counts = np.diff(np.append(first, len(keys)))
-    feature, slot = np.divmod(keys[first], n)
-    starts = np.flatnonzero(np.concatenate(([True], feature[1:] != feature[:-1]))) if len(feature) else np.empty(0, np.int64)
+    first = _changes(keys)
+    feature, slot = np.divmod(keys[first], keys.dtype.type(n))
+    starts = _changes(feature)
     return Segment(
-        features=feature[starts],
+        features=feature[starts].astype(np.int64),
         offsets=np.append(starts, len(feature)),
         slots=slot.astype(np.uint16),
-        counts=np.minimum(counts, 255).astype(np.uint8),
+        counts=np.minimum(np.diff(first, append=len(keys)), 255).astype(np.uint8),
         tokens=tokens,
         lengths=lengths,
     )
+
+
+def _changes(ordered: Array) -> Array:
+    """Where a run of equal values begins."""
+    starts = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
+    return np.flatnonzero(starts)
 
 
 @dataclass(frozen=True, slots=True)

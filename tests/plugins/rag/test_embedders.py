@@ -105,7 +105,7 @@ async def test_an_embedder_that_is_down_is_soon_given_up() -> None:
     assert embedder.calls <= 8
 
 
-@pytest.mark.parametrize("status", [401, 404, 302])
+@pytest.mark.parametrize("status", [401, 404, 307])
 async def test_a_wrong_key_or_address_is_one_error(status: int) -> None:
     """No retries, no halving, no redirect followed, and no secret in the words."""
     async with embedding_server() as server, embedding_server() as elsewhere:

@@ -21,17 +21,21 @@ STORES = pytest.mark.parametrize("store", ["index.json", "index.db"])
 
 
 class Counting(HashingEmbedder):
-    """Counts what it is asked; fails while `down`."""
+    """Counts what it is asked; fails while `down`; answers when `open`."""
 
     def __init__(self, dimensions: int = 64, name: str = "counting") -> None:
         super().__init__(dimensions)
         self.id = name
         self.texts: list[str] = []
         self.down = False
+        self.asked, self.open = asyncio.Event(), asyncio.Event()
+        self.open.set()
 
     async def embed(self, texts: Sequence[str]) -> np.ndarray:
         if self.down:
             raise OSError("down")
+        self.asked.set()
+        await self.open.wait()
         self.texts += texts
         return await super().embed(texts)
 
@@ -92,10 +96,12 @@ async def test_a_page_of_a_manual_is_cited_by_its_number(docs: Path) -> None:
 async def test_questions_at_once_build_the_index_once(docs: Path) -> None:
     """And whoever is cancelled leaves the build to the others."""
     embedder = Counting()
+    embedder.open.clear()
     rag = create_rag(documents=["docs"], cwd=docs, embeddings=embedder)
     impatient = asyncio.create_task(rag.retrieve("Bizum"))
-    await asyncio.sleep(0)
+    await embedder.asked.wait()
     impatient.cancel()
+    embedder.open.set()
 
     hits = await asyncio.gather(*(rag.retrieve("Bizum", top_k=1) for _ in range(5)))
 
@@ -196,6 +202,25 @@ async def test_a_failed_addition_leaves_the_old_version_answering(docs: Path) ->
 
     assert raised.value.code == "EMBEDDING_FAILED"
     assert [hit.text for hit in await rag.retrieve("agosto", top_k=1)] == ["Cerramos en agosto."]
+
+
+@pytest.mark.parametrize("broken", ["{", "", "\0" * 100], ids=["no json", "empty", "binary"])
+async def test_a_file_that_broke_leaves_its_old_version_answering(docs: Path, broken: str) -> None:
+    """Until it is whole again."""
+    file = docs / "docs/datos.json"
+    file.write_text('{"garantía": "La garantía dura dos años."}')
+    rag = create_rag(documents=["docs"], cwd=docs)
+    await rag.warmup()
+    file.write_text(broken)
+
+    outcomes = await rag.reindex()
+    hits = await rag.retrieve("¿cuánto dura la garantía?")
+    file.write_text('{"garantía": "La garantía dura tres años."}')
+    await rag.reindex()
+
+    assert [outcome.failed for outcome in outcomes if outcome.source == "docs/datos.json"] == [True]
+    assert "dos años" in hits[0].text
+    assert "tres años" in (await rag.retrieve("¿cuánto dura la garantía?"))[0].text
 
 
 async def test_what_is_told_of_cannot_break_it(docs: Path) -> None:
@@ -366,6 +391,29 @@ async def test_damage_anywhere_is_found(docs: Path, store: str) -> None:
         assert await hurt.retrieve("¿cuál es el número secreto de la nota 17?", top_k=1) == wanted
         if any(".damaged-" in name for name in os.listdir(folder)):
             assert [getattr(error, "code", None) for error in told] == ["INVALID_INDEX"]
+
+
+@STORES
+async def test_a_text_is_never_lost_in_silence(docs: Path, store: str) -> None:
+    """Where damage takes texts that are in no file, `on_error` is told; what is left is as it was."""
+    rag = create_rag(cwd=docs, persist_path=store, embeddings=Counting())
+    for number in range(12):
+        await rag.add_text(f"El número de la nota {number} es {number * 7919}. " * 20, source=f"nota {number}")
+    whole = (docs / store).read_bytes()
+    size = len(whole)
+
+    for place in range(0, size, max(size // 40, 1)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 0x04
+        folder = docs / f"at{place}"
+        folder.mkdir()
+        (folder / store).write_bytes(bytes(flipped))
+        told: list[Exception] = []
+        hurt = create_rag(cwd=docs, persist_path=folder / store, embeddings=Counting(), on_error=told.append)
+        hits = await hurt.retrieve("¿cuál es el número de la nota 7?", top_k=12)
+
+        assert told or len(await hurt.listing()) == 12
+        assert all(f"es {int(str(hit.source).split()[1]) * 7919}." in hit.text for hit in hits)
 
 
 async def test_an_index_that_cannot_be_written_is_an_error(docs: Path) -> None:
