@@ -75,7 +75,7 @@ def without_call(text: str, entities: Sequence[Raw], me: Me) -> str:
         (one for one in entities if one.get("type") == "text_mention" and one.get("offset") == 0 and _mentions(text, one, me)), None
     ):
         said = AFTER_NAME.sub("", said[len(covered(text, first)) :])
-    said = re.sub(rf"\s*@{re.escape(me.username)}\s*$", "", said, flags=re.IGNORECASE)
+    said = re.sub(rf"\s+@{re.escape(me.username)}\s*$", "", said, flags=re.IGNORECASE)
     return said.strip() or text.strip()
 
 

@@ -79,4 +79,4 @@ def test_any_text_can_be_formatted(text: str) -> None:
     result = formatted(text)
 
     assert bool(result.text.strip()) or not text.strip()
-    assert all(0 <= one.offset and one.length > 0 and one.end <= units(result.text) for one in result.entities)
+    assert all(one.offset >= 0 and one.length > 0 and one.end <= units(result.text) for one in result.entities)

@@ -30,7 +30,7 @@ def test_entities_stay_over_their_words(text: str, limit: int, data: st.DataObje
 
     for part in parts:
         assert len(part.text.encode("utf-16-le")) // 2 == units(part.text)
-        assert all(0 <= one.offset and one.length > 0 and one.end <= units(part.text) for one in part.entities)
+        assert all(one.offset >= 0 and one.length > 0 and one.end <= units(part.text) for one in part.entities)
     assert _covered(parts) == _covered([Formatted(text, entities)])
 
 
@@ -40,7 +40,10 @@ def _covered(parts: list[Formatted]) -> list[bytes]:
     for part in parts:
         raw = part.text.encode("utf-16-le")
         for at in range(0, len(raw), 2):
-            if any(one.offset <= at // 2 < one.end for one in part.entities) and not raw[at : at + 2].decode("utf-16-le", "replace").isspace():
+            if (
+                any(one.offset <= at // 2 < one.end for one in part.entities)
+                and not raw[at : at + 2].decode("utf-16-le", "replace").isspace()
+            ):
                 out.append(raw[at : at + 2])
     return out
 

@@ -1,0 +1,97 @@
+"""The wire: every failure is one of ours, and the token is in none of them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiogram.methods import GetMe, SendMessage
+
+from bot.errors import BotError, ConfigurationError, TransportUnavailable, Undeliverable
+from bot.transports.telegram.api import Api, ChatMoved, Conflict, Pause, Refused, Unauthorized
+from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Telegram]:
+    """A stand-in."""
+    async with telegram_server() as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ("400 Bad Request: can't parse entities", Refused),
+        ("400 Bad Request: chat not found", Undeliverable),
+        ("401 Unauthorized", Unauthorized),
+        ("403 Forbidden: bot was blocked by the user", Undeliverable),
+        ("404 Not Found", Refused),
+        ("409 Conflict: terminated by other getUpdates request", Conflict),
+        ("413 Request Entity Too Large", Refused),
+        ("418 I'm a teapot", Refused),
+        ("429 Too Many Requests: retry after 7", Pause),
+        ("500 Internal Server Error", TransportUnavailable),
+        ("html", TransportUnavailable),
+        ("drop_before", TransportUnavailable),
+        ("drop_after", TransportUnavailable),
+    ],
+)
+async def test_each_failure_is_one_of_ours(server: Telegram, fault: str, error: type[BotError]) -> None:
+    """The text says what Telegram said, without the token and without the words that were to be sent."""
+    server.faults["sendMessage"].append(fault)
+    async with Api(TOKEN, base=server.url) as api:
+        with pytest.raises(error) as raised:
+            await api.send(SendMessage(chat_id=1, text="muy privado"))
+
+    shown = f"{raised.value!r} {raised.value.__cause__!r} {raised.value.__context__ if not raised.value.__suppress_context__ else ''}"
+    assert TOKEN not in shown
+    assert "muy privado" not in shown
+
+
+async def test_a_group_that_moved_says_where_to(server: Telegram) -> None:
+    """The new id comes with the error."""
+    server.migrated[-5] = -1005
+    async with Api(TOKEN, base=server.url) as api:
+        with pytest.raises(ChatMoved) as raised:
+            await api.send(SendMessage(chat_id=-5, text="x"))
+
+    assert raised.value.new == -1005
+
+
+async def test_retry_after_is_told(server: Telegram) -> None:
+    """In seconds."""
+    server.faults["getMe"].append("429 Too Many Requests: retry after 7")
+    async with Api(TOKEN, base=server.url) as api:
+        with pytest.raises(Pause) as raised:
+            await api.call(GetMe())
+
+    assert raised.value.seconds == 7
+
+
+async def test_a_server_that_is_away(server: Telegram) -> None:
+    """No address, no answer: unavailable, and no token."""
+    async with Api(TOKEN, base="http://127.0.0.1:9") as api:
+        with pytest.raises(TransportUnavailable) as raised:
+            await api.call(GetMe())
+
+    assert TOKEN not in str(raised.value)
+
+
+async def test_a_file_is_fetched_up_to_a_size(server: Telegram) -> None:
+    """More than that is not read to its end; its address, which holds the token, is in no error."""
+    server.files["f"] = b"x" * 1000
+    async with Api(TOKEN, base=server.url) as api:
+        assert await api.download("f", max_bytes=1000) == b"x" * 1000
+        assert await api.download("f", max_bytes=999) is None
+        del server.files["f"]
+        with pytest.raises(BotError) as raised:
+            await api.download("f", max_bytes=10)
+
+    assert TOKEN not in f"{raised.value} {raised.value.__cause__}"
+
+
+def test_a_token_that_is_none_is_refused() -> None:
+    """Before anything is sent, and without showing it."""
+    with pytest.raises(ConfigurationError) as raised:
+        Api("not-a-token")
+
+    assert "not-a-token" not in str(raised.value)
