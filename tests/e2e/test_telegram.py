@@ -265,6 +265,60 @@ async def test_the_token_is_in_no_log(here: World) -> None:
     assert "hola token" not in here.bot.said
 
 
+async def test_a_fact_is_forgotten_by_its_button(here: World) -> None:
+    """A press of another person does nothing but say so; that of its owner is as if they had said it, ahead of their queue."""
+    await here.telegram.say("/remember Prefiero el tren", user=60)
+    await here.telegram.answer(60)
+    await here.telegram.say("/memory", user=60)
+    await here.telegram.answer(60, 2)
+    listing = list(here.telegram.messages[60].values())[1]
+    await here.telegram.press(listing, "Prefiero el tren", user=61)
+    await here.telegram.until(lambda: [c for c in here.telegram.calls if c.method == "answerCallbackQuery" and c.args.get("text")])
+    await here.telegram.press(listing, "Prefiero el tren", user=60)
+
+    assert "Prefiero el tren" in await here.telegram.answer(60, 3)
+    assert len(here.telegram.texts(60)) == 3
+
+
+async def test_erasure_is_confirmed_by_a_button(here: World) -> None:
+    """It erases once, and the buttons go with the press; a second press is told that it is too late."""
+    await here.telegram.say("/remember Vivo en Quito", user=62)
+    await here.telegram.answer(62)
+    await here.telegram.say("/forget_me", user=62)
+    await here.telegram.answer(62, 2)
+    question = dict(list(here.telegram.messages[62].values())[1])
+    await here.telegram.press(question, question["reply_markup"]["inline_keyboard"][0][0]["text"], user=62)
+    text = await here.telegram.answer(62, 3)
+    await here.telegram.until(lambda: "reply_markup" not in list(here.telegram.messages[62].values())[1])
+    await here.telegram.press(question, question["reply_markup"]["inline_keyboard"][0][0]["text"], user=62)
+    await here.telegram.answer(62, 4)
+
+    assert "1 dato" in text
+    assert "borrado" not in here.telegram.texts(62)[3]
+
+
+async def test_a_link_can_bring_the_language_along(here: World) -> None:
+    """`/start en` from a link speaks English to an app in Spanish; another payload is no error."""
+    await here.telegram.say("/start en", user=63)
+    await here.telegram.say("/start campaign-7", user=64)
+
+    assert (await here.telegram.answer(63)).startswith("I am Sabio.")
+    assert (await here.telegram.answer(64)).startswith("Soy Sabio.")
+
+
+async def test_a_groups_admin_sets_its_language(here: World) -> None:
+    """For everyone there; others may not, and are told where to set their own."""
+    chat = GROUP - 20
+    here.telegram.admins[chat] = [66]
+    await here.telegram.say("/language@sabio_test_bot en", user=65, chat=chat)
+    await here.telegram.answer(chat)
+    await here.telegram.say("/language@sabio_test_bot en", user=66, chat=chat)
+    await here.telegram.answer(chat, 2)
+    await here.telegram.say("/help@sabio_test_bot", user=65, chat=chat)
+
+    assert (await here.telegram.answer(chat, 3)).startswith("I am Sabio.")
+
+
 async def test_menus_and_descriptions_are_set(here: World) -> None:
     """Per language and per scope: an admin sees the admin's commands, a group those that make sense there."""
     calls = await here.telegram.until(
