@@ -71,9 +71,10 @@ def checksum(document: StoredDocument, chunks: Sequence[StoredChunk]) -> str:
     """A digest of a document and its chunks: a bit that flips on the disk is found by it."""
     digest = hashlib.sha256()
     for part in (document.id, document.label, document.state, document.digest, document.recipe, document.body, document.metadata):
-        digest.update(part.encode() + b"\0")
+        digest.update(str(part).encode() + b"\0")
     for chunk in chunks:
-        digest.update("\0".join((str(chunk.position), chunk.section, chunk.text, chunk.metadata, chunk.digest)).encode() + b"\0")
+        parts = (chunk.position, chunk.section, chunk.text, chunk.metadata, chunk.digest)
+        digest.update("\0".join(map(str, parts)).encode() + b"\0")
     return digest.hexdigest()
 
 

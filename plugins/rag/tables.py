@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import MISSING, asdict
 from pathlib import Path
+from typing import Any
 
-from bot import Database, Fence, RagError, StorageError, Transaction
+from bot import Database, Fence, RagError, Row, StorageError, Transaction
 from plugins.rag.storage import Damaged, Store, StoredChunk, StoredDocument, renamed
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -54,8 +55,8 @@ class DatabaseFile:
                 await self._look(database)
                 yield TableStore(database, database.transaction)
         except StorageError as error:
-            if isinstance(error.__cause__, Exception) and any(sign in str(error) for sign in _DAMAGE):
-                raise Damaged(f"the saved index {str(self.path)!r} is damaged: {error.__cause__}") from error
+            if any(sign in str(error) for sign in _DAMAGE):  # what the engine says may quote content: it is not repeated
+                raise Damaged(f"the saved index {str(self.path)!r} is damaged: it cannot be read") from error
             raise RagError("INVALID_INDEX", f"persist_path={str(self.path)!r} cannot be used: {error}") from error
 
     async def _look(self, database: Database) -> None:
@@ -71,10 +72,11 @@ class DatabaseFile:
         return renamed([self.path, Path(f"{self.path}-wal"), Path(f"{self.path}-shm")])
 
 
-_DAMAGE = ("malformed", "not a database", "no such table", "no such column", "disk I/O error", "encrypted")
+_DAMAGE = ("Could not decode", "malformed", "not a database", "no such table", "no such column", "disk I/O error", "encrypted")
 _PAGE = 2_000  # chunks read at a time
 _ALL_AT_ONCE = 200  # more vectors than so many are read in one go
-_COLUMNS = tuple(StoredDocument.__dataclass_fields__)
+_FIELDS = StoredDocument.__dataclass_fields__
+_COLUMNS = tuple(_FIELDS)
 _CHUNK_COLUMNS = tuple(StoredChunk.__dataclass_fields__)
 _PUT_DOCUMENT = (
     f"INSERT INTO documents (agent_id, {', '.join(_COLUMNS)}) VALUES (:agent_id, {', '.join(':' + c for c in _COLUMNS)})"
@@ -100,12 +102,12 @@ class TableStore:
     async def generation(self) -> int:
         """How often the tables changed, whichever process did it."""
         row = await self._database.one("SELECT generation FROM library_state WHERE agent_id = :agent_id")
-        return int(row["generation"]) if row else 0
+        return row["generation"] if row and isinstance(row["generation"], int) else 0
 
     async def documents(self) -> list[StoredDocument]:
         """All of them, removed ones included."""
         rows = await self._database.all(f"SELECT {', '.join(_COLUMNS)} FROM documents WHERE agent_id = :agent_id ORDER BY id")
-        return [StoredDocument(**row) for row in rows]
+        return [_document(row) for row in rows]
 
     async def chunks(self, documents: Sequence[StoredDocument]) -> AsyncIterator[list[StoredChunk]]:
         """Those of the documents, a page at a time, so that reading many does not hold up the event loop."""
@@ -133,11 +135,11 @@ class TableStore:
         if len(digests) > _ALL_AT_ONCE:
             rows = await self._database.all(sql, {"embedder": embedder})
             wanted = set(digests)
-            return {row["digest"]: bytes(row["vector"]) for row in rows if row["digest"] in wanted}
+            return {row["digest"]: _bytes(row["vector"]) for row in rows if row["digest"] in wanted}
         found = [
             await self._database.one(f"{sql} AND digest = :digest", {"embedder": embedder, "digest": d}) for d in dict.fromkeys(digests)
         ]
-        return {row["digest"]: bytes(row["vector"]) for row in found if row}
+        return {row["digest"]: _bytes(row["vector"]) for row in found if row}
 
     async def write(self, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], *, remove: Sequence[str] = ()) -> int:
         """Replace documents and take others away, in one transaction."""
@@ -168,6 +170,19 @@ class TableStore:
         """Take away the vectors of texts that are in no chunk any more."""
         async with self._transaction() as tx:
             await drop_unused_vectors(tx)
+
+
+def _document(row: Row) -> StoredDocument:
+    """The document of a row. A value of another type than was stored is damage: then no checksum fits."""
+    kinds = {name: type(field.default) if field.default is not MISSING else str for name, field in _FIELDS.items()}
+    sound: dict[str, Any] = {name: row[name] for name in _COLUMNS if name in row and isinstance(row[name], kinds[name])}
+    if len(sound) < len(_COLUMNS):
+        sound = {"id": str(row.get("id")), "label": "", "origin": "", **sound, "checksum": ""}
+    return StoredDocument(**sound)
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else b""
 
 
 def _pages(documents: Sequence[StoredDocument]) -> list[list[StoredDocument]]:

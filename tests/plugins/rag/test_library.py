@@ -1,11 +1,16 @@
 """The bot's own library: its tables, its settings, restarts, other processes, and what it holds of people."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from aiohttp import web
 
+from bot import Registry, SubjectErased
 from bot.testing import MockAIProvider, TestBot, create_test_bot
 from tests.standins.embedding_server import embedding_server
 
@@ -21,8 +26,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(home: Path, **settings: str):  # type: ignore[no-untyped-def]
+def opened(home: Path, *plugins: Any, **settings: str) -> AbstractAsyncContextManager[TestBot]:
     return create_test_bot(
+        plugins=plugins,
         provider=MockAIProvider(reply="Sí."),
         database_url=f"sqlite:///{home / 'bot.db'}",
         settings={"BOT_DOCUMENTS": str(home / "docs"), "BOT_ADMINS": ADMIN, **settings},
@@ -170,6 +176,37 @@ async def test_erasure_takes_the_id_and_what_was_theirs_alone(home: Path) -> Non
     left = _bytes_of(home)
     assert "azafrán".encode() not in left
     assert PERSON.encode() not in left
+
+
+async def test_an_upload_under_way_does_not_outlive_its_erasure(home: Path) -> None:
+    """Whoever is erased while their file is being embedded leaves nothing: neither text, nor vector, nor id."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        id = "slow"
+
+        async def embed(self, texts: Sequence[str]) -> np.ndarray:
+            if any("azafrán" in text for text in texts):
+                asked.set()
+                await go.wait()
+            return np.ones((len(texts), 2), np.float32)
+
+    def slow(registry: Registry) -> None:
+        registry.embedder("slow", lambda options: Slow())
+
+    async with opened(home, slow, BOT_EMBEDDINGS="slow") as bot:
+        sending = asyncio.create_task(
+            bot.library.add_bytes("ana.txt", "Mi receta lleva azafrán.".encode(), owner=PERSON, owner_is_admin=False)
+        )
+        await asked.wait()
+        await bot.delete_subject(PERSON)
+        go.set()
+
+        with pytest.raises(SubjectErased):
+            await sending
+        assert "ana.txt" not in await sources(bot)
+        assert len(await bot.database.all("SELECT digest FROM chunk_vectors WHERE agent_id = :agent_id")) == 2
+    assert "azafrán".encode() not in _bytes_of(home)
 
 
 async def test_nobody_replaces_what_an_admin_sent(home: Path) -> None:

@@ -34,9 +34,9 @@ class Counting(HashingEmbedder):
     async def embed(self, texts: Sequence[str]) -> np.ndarray:
         if self.down:
             raise OSError("down")
+        self.texts += texts
         self.asked.set()
         await self.open.wait()
-        self.texts += texts
         return await super().embed(texts)
 
 
