@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bot.errors import StorageError
+from bot.errors import ConfigurationError, StorageError
 from bot.fence import SubjectFence
-from bot.inbox import Queue
+from bot.inbox import Queue, now_ms
 from bot.ports import Database, Marks, Reader, Row, Transaction
 from bot.registry import PersonalData
 
@@ -134,6 +134,28 @@ class Everyone:
             await self.scrub()
         return counts
 
+    async def restore(self, exported: Any) -> dict[str, int]:
+        """Take back what `export` gave, in one transaction; how many rows of each kind came. What is held already stays.
+
+        Raises ConfigurationError, with nothing written, for data that is no export of this version.
+        """
+        if not isinstance(exported, dict) or exported.get("format") != FORMAT or exported.get("version") != FORMAT_VERSION:
+            raise ConfigurationError(
+                f"this is no export of a person: it has to be JSON with format {FORMAT!r} and version {FORMAT_VERSION}"
+            )
+        user_id = exported.get("user_id")
+        if not isinstance(user_id, str) or not user_id:
+            raise ConfigurationError("this export names no person: user_id has to be a canonical id, as in telegram:123")
+        counts: dict[str, int] = {}
+        async with self._database.transaction() as tx:
+            for name, data in sorted(self._registered.items()):
+                if data.restore is not None and name in exported:
+                    try:
+                        counts[name] = await data.restore(tx, user_id, exported[name])
+                    except (ValueError, KeyError, TypeError, AttributeError) as error:
+                        raise ConfigurationError(f"this export cannot be taken back: {name!r} has another form ({error!r})") from error
+        return counts
+
     async def scrub(self) -> None:
         """Overwrite what erasures left in the database's file and log, if there is any; what fails is tried again."""
         try:
@@ -158,7 +180,7 @@ async def move_profile(tx: Transaction, old: str, new: str) -> None:
     await tx.run("DELETE FROM users WHERE agent_id = :agent_id AND user_id = :old", params)
 
 
-def own_data(queues: Sequence[Queue]) -> list[PersonalData]:
+def own_data(queues: Sequence[Queue], *, clock: Callable[[], int] = now_ms) -> list[PersonalData]:
     """What the process itself keeps about a person: the profile, what waits in the queues, and the fence."""
 
     async def export_profile(reader: Reader, user_id: str) -> Any:
@@ -167,6 +189,13 @@ def own_data(queues: Sequence[Queue]) -> list[PersonalData]:
 
     async def erase_profile(tx: Transaction, user_id: str) -> int:
         return await tx.run(_DELETE, {"user_id": user_id})
+
+    async def restore_profile(tx: Transaction, user_id: str, exported: Any) -> int:
+        if not exported or await tx.one(_FIND, {"user_id": user_id}) is not None:
+            return 0
+        profile = {name: dict(held) for name, held in exported.items() if name != "language"}
+        held = {"language": exported["language"], "profile": json.dumps(profile, ensure_ascii=False), "now": clock()}
+        return await tx.run(_SAVE, {"user_id": user_id, **held})
 
     async def export_queued(reader: Reader, user_id: str) -> Any:
         return [entry for queue in queues for entry in await queue.said_by(reader, user_id)]
@@ -182,7 +211,7 @@ def own_data(queues: Sequence[Queue]) -> list[PersonalData]:
         return 0
 
     return [
-        PersonalData("profile", ("users",), export_profile, erase_profile),
+        PersonalData("profile", ("users",), export_profile, erase_profile, restore=restore_profile),
         PersonalData("queued", ("inbox", "outbox", "jobs"), export_queued, erase_queued),
         PersonalData("subjects", ("subjects",), no_export, erase_epoch),
     ]

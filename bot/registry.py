@@ -65,6 +65,8 @@ class PersonalData:
     `tables` names every table of theirs that bears a person's id or chat key. `export` gives plain JSON values. `erase` runs in the one
     transaction of the erasure and returns how many rows left. `clean` runs after it, for what is no table: files, RAM. `chats` names the
     chats that hold words of theirs: their epochs change, so that what is under way there writes nothing and no window in RAM stays.
+    `restore` takes back what `export` gave and returns how many rows came; what is held already stays. It raises ValueError, KeyError or
+    TypeError for data of another form.
     """
 
     name: str
@@ -73,6 +75,7 @@ class PersonalData:
     erase: Callable[[Transaction, str], Awaitable[int]]
     clean: Callable[[str], Awaitable[int]] | None = None
     chats: Callable[[Reader, str], Awaitable[Sequence[str]]] | None = None
+    restore: Callable[[Transaction, str, Any], Awaitable[int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +243,10 @@ class Registry:
         erase: Callable[[Transaction, str], Awaitable[int]],
         clean: Callable[[str], Awaitable[int]] | None = None,
         chats: Callable[[Reader, str], Awaitable[Sequence[str]]] | None = None,
+        restore: Callable[[Transaction, str, Any], Awaitable[int]] | None = None,
     ) -> None:
         """Say that a plugin keeps data of people; see PersonalData."""
-        _once(self.personal, name, PersonalData(name, tuple(tables), export, erase, clean, chats), "personal data")
+        _once(self.personal, name, PersonalData(name, tuple(tables), export, erase, clean, chats, restore), "personal data")
 
     def on_chat_moved(self, move: Callable[[Transaction, str, str], Awaitable[None]]) -> None:
         """Called with `(tx, old_key, new_key)` when a group's id changes."""

@@ -36,7 +36,15 @@ def register(registry: Registry) -> None:
     registry.provider("ollama", _ollama)
     registry.provider("extractive", lambda parts: ExtractiveProvider(parts.translate))
     registry.migrations("ai", Path(__file__).parent / "migrations")
-    registry.personal_data("messages", tables=("messages",), export=store.export, erase=store.erase, clean=drop_windows, chats=store.chats)
+    registry.personal_data(
+        "messages",
+        tables=("messages",),
+        export=store.export,
+        erase=store.erase,
+        clean=drop_windows,
+        chats=store.chats,
+        restore=store.restore,
+    )
     registry.on_chat_moved(store.move)
     registry.statistic(_("Messages"), store.count_messages)
     registry.statistic(_("Chats"), store.count_chats)

@@ -28,6 +28,10 @@ _EMPTY = "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_k
 _OF_PERSON = "agent_id = :agent_id AND (user_id = :user_id OR chat_key = :user_id)"
 _CHATS = f"SELECT DISTINCT chat_key FROM messages WHERE {_OF_PERSON}"
 _EXPORT = f"SELECT {_COLUMNS} FROM messages WHERE {_OF_PERSON} ORDER BY created_at, seq"
+_THERE = (
+    "SELECT id FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key AND user_id = :user_id AND role = :role"
+    " AND content = :content AND created_at = :created_at"
+)
 _ERASE = f"DELETE FROM messages WHERE {_OF_PERSON}"
 # The old rows come after those that the new chat may have already, in their own order.
 _MOVE = (
@@ -111,6 +115,18 @@ async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
     """What a person said, and what they were answered, in every chat."""
     rows = await reader.all(_EXPORT, {"user_id": user_id})
     return [{"chat": row["chat_key"], "role": row["role"], "content": row["content"], "at": row["created_at"]} for row in rows]
+
+
+async def restore(tx: Transaction, user_id: str, exported: Any) -> int:
+    """Take back what `export` gave, at the end of each chat; a message that is there already stays one."""
+    came = 0
+    for one in exported:
+        message = {"chat_key": one["chat"], "role": one["role"], "content": one["content"], "created_at": one["at"]}
+        if message["role"] not in ("user", "assistant") or not all(isinstance(message[name], str) for name in ("chat_key", "content")):
+            raise ValueError("a message has a chat, a role, a content and a time")
+        if await tx.one(_THERE, {**message, "user_id": user_id}) is None:
+            came += await tx.run(_ADD, {**message, "id": uuid.uuid4().hex, "user_id": user_id, "created_at": int(one["at"])})
+    return came
 
 
 async def erase(tx: Transaction, user_id: str) -> int:

@@ -27,9 +27,13 @@ def register(registry: Registry) -> None:
     registry.part(Memory, _build)
     registry.part(cast(type[Any], Recall), lambda parts: parts.find(Memory))
     registry.migrations(MIGRATIONS.owner, MIGRATIONS.directory)
-    registry.personal_data("facts", tables=("facts",), export=store.export, erase=store.erase)
-    registry.personal_data("replaced_facts", tables=("memory_changes",), export=changes.export, erase=changes.erase)
-    registry.personal_data("memory", tables=("memory_subjects", "memory_queue", "memory_budget"), export=queue.export, erase=queue.erase)
+    registry.personal_data("facts", tables=("facts",), export=store.export, erase=store.erase, restore=store.restore)
+    registry.personal_data(
+        "replaced_facts", tables=("memory_changes",), export=changes.export, erase=changes.erase, restore=changes.restore
+    )
+    registry.personal_data(
+        "memory", tables=("memory_subjects", "memory_queue", "memory_budget"), export=queue.export, erase=queue.erase, restore=queue.restore
+    )
     registry.job(JOB, _run)
     registry.on_chat_moved(store.move)
     registry.statistic(_("Facts"), _count)

@@ -70,7 +70,7 @@ async def test_what_is_known_already_is_renewed(bot: TestBot) -> None:
 )
 async def test_a_refusal_says_why_and_never_the_value(bot: TestBot, text: str, words: str) -> None:
     """The kind is told; the value is neither repeated nor kept."""
-    [said] = await bot.say(f"/remember {text}", user=ANA)
+    [said] = await bot.say(f"/remember {text}", user=ANA, lang="en")
 
     assert words in said
     assert not text or text not in said

@@ -1,0 +1,126 @@
+"""What was exported can be taken back, without loss, and with the same rules as every other way in."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot import ConfigurationError, MemoryOptions, MemoryState, Recall
+from bot.testing import MockAIProvider, TestBot, create_test_bot
+
+ANA = "test:ana"
+
+
+async def filled(bot: TestBot) -> dict[str, Any]:
+    """A person with something of every kind; their export."""
+    recall = bot.parts.find(Recall)
+    await recall.remember(ANA, ["Vive en Bogotá", "?!"], ttl="90d")
+    await recall.remember(ANA, "Tiene un perro", source="auto")
+    await recall.remember_keyed(ANA, "city", "Bogotá")
+    await recall.remember_keyed(ANA, "city", "Medellín")
+    await recall.pin(ANA, (await recall.facts(ANA))[0].id, True)
+    await bot.say("/language en", user=ANA)
+    await bot.say("Hello there", user=ANA)
+    await recall.choose(ANA, quiet=True)
+    return await bot.export(ANA)
+
+
+def lasting(exported: dict[str, Any]) -> dict[str, Any]:
+    """What is to come back: all but the time of the export, and what only waits in the process's queues."""
+    return {name: held for name, held in json.loads(json.dumps(exported)).items() if name not in ("exported_at", "queued")}
+
+
+async def test_nothing_is_lost_on_the_way() -> None:
+    """Exported, erased, taken back through JSON: the export is the same, and so is what can be undone."""
+    async with create_test_bot(provider=MockAIProvider(reply="Hi."), memory=True) as bot:
+        before = await filled(bot)
+        await bot.delete_subject(ANA)
+        counts = await bot.restore(json.loads(json.dumps(before)))
+        recall = bot.parts.find(Recall)
+
+        assert lasting(await bot.export(ANA)) == lasting(before)
+        assert (counts["facts"], counts["messages"], counts["profile"]) == (4, 2, 1)
+        assert await recall.state(ANA) == MemoryState(quiet=True)
+        assert await recall.undo(ANA) == (["city: Medellín"], ["city: Bogotá"])
+
+
+async def test_taken_back_twice_it_is_there_once() -> None:
+    """What is held already stays as it is."""
+    async with create_test_bot(provider=MockAIProvider(reply="Hi."), memory=True) as bot:
+        before = await filled(bot)
+        counts = await bot.restore(before)
+
+        assert sum(counts.values()) == 0
+        assert lasting(await bot.export(ANA)) == lasting(before)
+
+
+async def test_another_bot_takes_it_back(tmp_path: Path) -> None:
+    """An export is no prisoner of the database that it came from."""
+    async with create_test_bot(provider=MockAIProvider(reply="Hi."), memory=True) as one:
+        before = await filled(one)
+    async with create_test_bot(provider=MockAIProvider(reply="Hi."), memory=True, database_url=f"sqlite:///{tmp_path / 'b.db'}") as other:
+        await other.restore(before)
+
+        assert set(await other.ai.memory(ANA)) == {"?!", "Tiene un perro", "Vive en Bogotá", "city: Medellín"}
+
+
+async def test_a_secret_in_a_file_is_refused() -> None:
+    """The rules hold here too; the rest of the file is taken."""
+    async with create_test_bot(provider=MockAIProvider(reply="Hi."), memory=True) as bot:
+        exported = await filled(bot)
+        await bot.delete_subject(ANA)
+        exported["facts"][0]["value"] = "Su contraseña es hunter2"
+        exported["replaced_facts"][-1]["value"] = "4111 1111 1111 1111"
+        counts = await bot.restore(exported)
+
+        assert counts["facts"] == 3
+        assert not {"hunter2", "4111"} & set(json.dumps(await bot.export(ANA)).replace('"', " ").split())
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("format", "other"),
+        ("version", 2),
+        ("user_id", ""),
+        ("user_id", 7),
+        ("facts", "x"),
+        ("facts", [{}]),
+        ("facts", [{"kind": "text"}]),
+        ("facts.0.kind", "image"),
+        ("facts.0.source", "rumour"),
+        ("facts.0.id", "'; DROP TABLE facts; --"),
+        ("facts.0.created_at", "yesterday"),
+        ("messages.0.role", "system"),
+        ("messages", [1]),
+        ("replaced_facts.0.kind", "image"),
+        ("replaced_facts.0.batch", 1),
+        ("memory", []),
+        ("profile", "x"),
+    ],
+)
+async def test_another_form_is_refused_whole(path: str, value: object) -> None:
+    """One clear error, and nothing of the file is written."""
+    async with create_test_bot(provider=MockAIProvider(reply="Hi."), memory=MemoryOptions()) as bot:
+        exported = copy.deepcopy(await filled(bot))
+        await bot.delete_subject(ANA)
+        at: Any = exported
+        *way, last = path.split(".")
+        for step in way:
+            at = at[int(step)] if step.isdigit() else at[step]
+        at[last] = value
+
+        with pytest.raises(ConfigurationError):
+            await bot.restore(exported)
+        assert await bot.ai.memory(ANA) == []
+        assert (await bot.export(ANA))["messages"] == []
+
+
+@pytest.mark.parametrize("data", [None, [], "x", 7, {}])
+async def test_what_is_no_export_is_refused(data: object) -> None:
+    """Whatever the JSON is."""
+    async with create_test_bot(memory=True) as bot:
+        with pytest.raises(ConfigurationError, match="no export"):
+            await bot.restore(data)
