@@ -112,6 +112,10 @@ class Bot:
         """Everything held about a person, as plain JSON values."""
         return await self.core.people.export(user_id)
 
+    async def restore(self, exported: Any) -> dict[str, int]:
+        """Take back what `export` gave; how many rows of each kind came. Raises ConfigurationError for anything else."""
+        return await self.core.people.restore(exported)
+
     async def statistics(self) -> dict[str, int]:
         """Counts, never contents: what plugins register (their names are messages of the catalogs), then this process's counters."""
         counted = {name: await count(self.core.database) for name, count in self.core.registry.statistics.items()}
@@ -197,7 +201,7 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
     fence = SubjectFence(database)
     inbox, outbox, job_rows = (Queue(database, table, clock=clock) for table in ("inbox", "outbox", "jobs"))
     transports: dict[str, Sends] = {}
-    own = [*own_data([inbox, outbox, job_rows]), _terminal_files(configuration.settings.data_dir, transports)]
+    own = [*own_data([inbox, outbox, job_rows], clock=clock), _terminal_files(configuration.settings.data_dir, transports)]
     registered = {data.name: data for data in [*own, *registry.personal.values()]}
     people = Everyone(database, fence, registered, clock=clock)
     jobs = JobQueue(job_rows, kinds=registry.jobs)

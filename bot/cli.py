@@ -95,6 +95,8 @@ def _parser(_: Gettext) -> argparse.ArgumentParser:
     export = add("export", _export, _("print everything that is held about a person, as JSON"))
     export.add_argument("user", metavar="USER", help=_("canonical id, as in telegram:123 or console:local"))
     export.add_argument("-o", "--output", metavar="FILE", help=_("write to this file instead"))
+    restore = add("import", _import, _("take back what export printed, for the person that it names"))
+    restore.add_argument("file", metavar="FILE", help=_("the JSON file; - reads it from standard input"))
     add("check", _check, _("look at the configuration, the database, the model and the index: one line each"))
     return parser
 
@@ -252,6 +254,20 @@ async def _export(configuration: Configuration, parsed: argparse.Namespace, _: G
         _write_privately(Path(parsed.output), text + "\n")
     except OSError as error:
         raise TransportError(f"{parsed.output!r} cannot be written: {error.strerror}") from error
+    return OK
+
+
+async def _import(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    try:
+        text = sys.stdin.read() if parsed.file == "-" else await asyncio.to_thread(Path(parsed.file).read_text, encoding="utf-8")
+        exported = json.loads(text)
+    except OSError as error:
+        raise ConfigurationError(f"{parsed.file!r} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{parsed.file!r} is not JSON: {error}") from error
+    async with open_bot(configuration, warm=False) as bot:
+        counts = await bot.restore(exported)
+    print(_("Took back what is held about {user}: {counts}").format(user=exported["user_id"], counts=json.dumps(counts)))
     return OK
 
 
