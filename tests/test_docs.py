@@ -28,6 +28,7 @@ READERS = [*(DOCS / "es").glob("*.md"), *(DOCS / "en").glob("*.md"), ROOT / "REA
 WRITTEN = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
 MARKDOWN = MarkdownIt().enable("table")
 REGISTRY = load(installed=False)
+VARIABLE = re.compile(r"\b(?:BOT|OPENAI|OLLAMA|TELEGRAM|WHATSAPP)_[A-Z_]+\b")
 SETTINGS = sorted({field.alias or name for section in REGISTRY.sections for name, field in section.model_fields.items()})
 
 
@@ -70,7 +71,7 @@ class TestTwoLanguages:
     @pytest.mark.parametrize(("spanish", "english"), PAGES.items(), ids=PAGES.values())
     def test_a_page_names_the_same_things(self, spanish: str, english: str) -> None:
         """The variables and the commands of a page are those of the same page in the other language."""
-        words = re.compile(r"\b(?:BOT|OPENAI|OLLAMA)_[A-Z_]+\b|(?<=`)/[a-z_]+\b")
+        words = re.compile(rf"{VARIABLE.pattern}|(?<=`)/[a-z_]+\b")
         texts = [(DOCS / folder / page).read_text(encoding="utf-8") for folder, page in (("es", spanish), ("en", english))]
         found = [set(words.findall(text)) - {"/hora", "/time"} for text in texts]
 
@@ -95,7 +96,7 @@ class TestComplete:
     @pytest.mark.parametrize("path", READERS, ids=named)
     def test_only_settings_that_exist_are_named(self, path: Path) -> None:
         """A variable that was renamed or dropped is no longer advised."""
-        mentioned = set(re.findall(r"\bBOT_[A-Z_]+\b", path.read_text(encoding="utf-8")))
+        mentioned = set(VARIABLE.findall(path.read_text(encoding="utf-8")))
 
         assert mentioned <= set(SETTINGS) | {"BOT_"}
 
@@ -105,14 +106,14 @@ class TestComplete:
         spans = [token.content for token in inline(path) if token.type == "code_inline"]
         commands = {match[1] for span in spans if (match := re.match(r"/([a-z_]+)(?: |$)", span))}
 
-        assert commands <= set(REGISTRY.commands) | {"healthz", "readyz"}
+        assert commands <= set(REGISTRY.commands) | {"healthz", "readyz", "setprivacy"}
 
     @pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml"])
     def test_the_container_sets_what_exists(self, name: str) -> None:
         """An unknown variable would stop the container at its start."""
         code = re.sub(r"(?m)^\s*#.*$", "", (ROOT / name).read_text(encoding="utf-8"))
 
-        assert set(re.findall(r"\bBOT_[A-Z_]+\b", code)) <= set(SETTINGS)
+        assert set(VARIABLE.findall(code)) <= set(SETTINGS)
 
 
 class TestArchitecture:
