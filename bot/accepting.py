@@ -21,21 +21,38 @@ class Joins(Protocol):
         ...
 
 
-async def take(tx: Transaction, inbox: Queue, updates: Sequence[Update], *, joins: Joins | None = None) -> None:
-    """Put each into the inbox, once for its id; what is not said to the bot is only looked at as a part of something that is."""
+async def take(
+    tx: Transaction, inbox: Queue, updates: Sequence[Update], *, joins: Joins | None = None, open_lines: set[str] | None = None
+) -> None:
+    """Put each into the inbox, once for its id; what is not said to the bot is only looked at as a part of something that is.
+
+    `open_lines` has the chats where a part waits for others, and is kept up to date: elsewhere nothing is looked for.
+    """
+    lines = set() if open_lines is None else open_lines
     for update in updates:
         if update.kind == "edited" and await _corrected(tx, inbox, update):
             continue
-        if joins is not None and update.kind == "message" and await _joined(tx, inbox, update, joins):
-            continue
+        if joins is not None and update.kind == "message" and update.chat_key in lines:
+            if await _joined(tx, inbox, update, joins):
+                continue
+            lines.discard(update.chat_key)
         if update.addressed:
-            await _put(tx, inbox, update, joins.wait_ms(update) if joins is not None else 0)
+            if joins is not None and joins.wait_ms(update):
+                lines.add(update.chat_key)
+            await put(tx, inbox, update, wait_ms=joins.wait_ms(update) if joins is not None else 0)
 
 
-async def _put(tx: Transaction, inbox: Queue, update: Update, wait_ms: int = 0) -> bool:
-    payload = update.to_json()
+async def put(tx: Transaction | None, inbox: Queue, update: Update, *, wait_ms: int = 0) -> bool:
+    """Put one update into the inbox; False where its id was there before."""
     return await inbox.put(
-        tx, update.id, kind=update.kind, line=update.chat_key, user_id=update.sender or "", payload=payload, wait_ms=wait_ms
+        tx,
+        update.id,
+        kind=update.kind,
+        line=update.chat_key,
+        user_id=update.sender or "",
+        via=update.transport,
+        payload=update.to_json(),
+        wait_ms=wait_ms,
     )
 
 
@@ -65,7 +82,7 @@ async def _joined(tx: Transaction, inbox: Queue, update: Update, joins: Joins) -
 
 async def _over(tx: Transaction, inbox: Queue, update: Update) -> bool:
     """Note an update as done that lives on in another row; False where it had come before."""
-    new = await _put(tx, inbox, update)
+    new = await put(tx, inbox, update)
     if new:
         await inbox.done(update.id, tx=tx)
     return new

@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.accepting import Joins, take
+from bot.accepting import Joins, put, take
 from bot.errors import BotError, StorageError, SubjectErased, TransportUnavailable, Undeliverable
 from bot.handling import Core, Handling, for_log, stopping
 from bot.inbox import MOST_ATTEMPTS, RENEW_SECONDS, Entry, Queue, job_of
@@ -19,17 +19,17 @@ log = logging.getLogger(__name__)
 URGENT = ("stop", "button")  # these pass the queue of their chat, and do not wait for a slot
 AT_ONCE = 32  # rows under way of each queue, over all chats
 POLL_SECONDS = 1.0  # how soon a row is seen that another process put
-UNREACHED_MS = 60_000  # a row for a transport that does not run now is left alone for this long
 DRAIN_SECONDS = 5.0  # how long a stop waits for what is being sent
 ROUNDS_BETWEEN_PRUNING = 360  # of RENEW_SECONDS: an hour
 
 
 @dataclass(slots=True)
 class _Lane:
-    """One queue and the work that its rows are; `busy` counts those under way, urgent ones aside."""
+    """One queue and the work of its rows. `via` is what this process has for them; `busy` counts those under way, but for urgent ones."""
 
     queue: Queue
     work: Callable[[Entry], Awaitable[None]]
+    via: Collection[str]
     urgent: tuple[str, ...] = ()
     busy: int = 0
 
@@ -40,9 +40,11 @@ class Dispatcher:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._answering: dict[str, ReplyStream] = {}
+        self._open_lines: set[str] = set()
         self._changed = asyncio.Event()
-        self._jobs = _Lane(core.jobs.queue, self._job)
-        self._lanes = (_Lane(core.inbox, self._update, URGENT), _Lane(core.outbox, self._send), self._jobs)
+        self._jobs = _Lane(core.jobs.queue, self._job, core.registry.jobs)
+        there = core.transports
+        self._lanes = (_Lane(core.inbox, self._update, there, URGENT), _Lane(core.outbox, self._send, there), self._jobs)
         core.jobs.work = self._job_by_hand
 
     async def accept(self, update: Update) -> bool:
@@ -50,9 +52,7 @@ class Dispatcher:
         if not update.addressed:
             return True
         inbox = self._core.inbox
-        new = await inbox.put(
-            None, update.id, kind=update.kind, line=update.chat_key, user_id=update.sender or "", payload=update.to_json()
-        )
+        new = await put(None, inbox, update)
         inbox.notify()
         return new
 
@@ -60,7 +60,7 @@ class Dispatcher:
         """Store several at once, all or none. `joins` puts those together that are parts of one."""
         inbox = self._core.inbox
         async with self._core.database.transaction() as tx:
-            await take(tx, inbox, updates, joins=joins)
+            await take(tx, inbox, updates, joins=joins, open_lines=self._open_lines)
         inbox.notify()
 
     async def settled(self, chat_key: str) -> None:
@@ -115,7 +115,7 @@ class Dispatcher:
 
     async def _claim(self, lane: _Lane) -> Entry | None:
         full = lane.busy >= AT_ONCE
-        return None if full and not lane.urgent else await lane.queue.claim(urgent=lane.urgent, only_urgent=full)
+        return None if full and not lane.urgent else await lane.queue.claim(urgent=lane.urgent, only_urgent=full, via=lane.via)
 
     async def _one(self, lane: _Lane, entry: Entry) -> None:
         try:
@@ -178,10 +178,8 @@ class Dispatcher:
         await self._core.inbox.done(entry.id)
 
     async def _send(self, entry: Entry) -> None:
-        transport = self._core.transports.get(entry.kind)
-        if transport is None:
-            await self._core.outbox.release(entry, wait_ms=UNREACHED_MS)
-        elif _is_given_up(entry):
+        transport = self._core.transports[entry.via]
+        if _is_given_up(entry):
             await self._core.outbox.failed(entry.id)
         else:
             await _drained(self._deliver(transport, entry) if isinstance(transport, Delivers) else self._say(transport, entry))
@@ -209,10 +207,7 @@ class Dispatcher:
 
     async def _job(self, entry: Entry) -> None:
         job = job_of(entry)
-        run = self._core.registry.jobs.get(job.kind)
-        if run is None:
-            await self._core.jobs.queue.release(entry, wait_ms=UNREACHED_MS)
-            return
+        run = self._core.registry.jobs[job.kind]
         if _is_given_up(entry):
             await self._core.jobs.queue.failed(entry.id)
             return

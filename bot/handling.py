@@ -266,7 +266,7 @@ class Handling:
 
     async def deliver(self, tx: Transaction, reply: Reply) -> None:
         """Put a turn's reply into the outbox, inside the transaction that stores the turn."""
-        shown = isinstance(self._transport, Streams | Delivers)
+        shown = isinstance(self._transport, Streams)
         await self._put(tx, self._answer_id, {"text": reply.text, "markdown": True}, wait_ms=SHOWN_WITHIN_MS if shown else 0)
 
     async def answer(self, stream: ReplyStream) -> None:
@@ -279,7 +279,7 @@ class Handling:
         try:
             if isinstance(transport, Delivers):
                 await transport.show(self._letter(), stream)
-                await outbox.due_now(self._answer_id)
+                outbox.notify()
                 return
             if not isinstance(transport, Streams):
                 await _drained(stream)
@@ -329,7 +329,14 @@ class Handling:
         quotes = (update.message or update.id) if update.is_group else None
         payload = {**said, "reply_to": quotes, "question": update.message, "revises": update.kind == "edited", "asked": update.digest}
         await self._core.outbox.put(
-            tx, entry_id, kind=update.transport, line=update.chat_key, user_id=update.sender or "", payload=payload, wait_ms=wait_ms
+            tx,
+            entry_id,
+            kind="reply",
+            line=update.chat_key,
+            user_id=update.sender or "",
+            via=update.transport,
+            payload=payload,
+            wait_ms=wait_ms,
         )
 
     # ------------------------------------------------------------------------------------ People

@@ -181,7 +181,7 @@ _WORDS = {
         """
     ),
 }
-_TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_TOKEN = re.compile(r"\b[^\W\d_]+(?:['’][^\W\d_]+)?\b")  # the letters of `ES91` are no word
 _NOT_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`]*`|\S+://\S+|^/\w+", re.DOTALL)
 _CONTRACTION = re.compile(r"['’](?:s|t|m|d|re|ve|ll)\Z")
 _UNACCENTED = str.maketrans("áéíóúü", "aeiouu")

@@ -44,6 +44,7 @@ class Entry:
     kind: str
     line: str
     user_id: str
+    via: str
     payload: Mapping[str, Any]
     attempts: int
 
@@ -69,11 +70,13 @@ class Queue:
         line: str,
         payload: Mapping[str, Any],
         user_id: str = "",
+        via: str = "",
         wait_ms: int = 0,
     ) -> bool:
         """Add a row, with a `tx` of None in a transaction of its own; False where this id was there before.
 
-        Call `notify` once the transaction is through.
+        `via` names what a process needs to take it (a transport, a kind of job): others leave it. Call `notify` once the transaction is
+        through.
         """
         # by the clock, so that what two processes put into one line keeps its order; above the last, so that it does where the clock stands
         self._seq = max(self._seq + 1, time.time_ns())
@@ -82,6 +85,7 @@ class Queue:
             "kind": kind,
             "line": line,
             "user_id": user_id,
+            "via": via,
             "payload": json.dumps(payload, ensure_ascii=False),
             "seq": self._seq,
             "due_at": self._clock() + wait_ms,
@@ -92,16 +96,25 @@ class Queue:
         """Wake who waits for a row."""
         self.wake.set()
 
-    async def claim(self, *, urgent: tuple[str, ...] = (), only_urgent: bool = False) -> Entry | None:
+    async def claim(self, *, urgent: tuple[str, ...] = (), only_urgent: bool = False, via: Collection[str] | None = None) -> Entry | None:
         """The next row that may run: the oldest whose line has none before it. A row of an `urgent` kind passes its line.
 
-        One whose lease has ended counts as waiting. One that cannot be read is given up, and the next is taken.
+        `via` is what this process has; None takes any row. One whose lease has ended counts as waiting. One that cannot be read is given
+        up, and the next is taken.
         """
         name = "claim_urgent" if only_urgent else "claim"
         while True:
             now = self._clock()
             first, second = (*urgent, "", "")[:2]
-            params = {"now": now, "until": now + LEASE_MS, "worker": self._worker, "urgent": first, "urgent_too": second}
+            params = {
+                "now": now,
+                "until": now + LEASE_MS,
+                "worker": self._worker,
+                "urgent": first,
+                "urgent_too": second,
+                "any_via": int(via is None),
+                "via": f"|{'|'.join(['', *(via or ())])}|",
+            }
             rows = await self._write(name, params)
             if not rows:
                 return None
@@ -214,7 +227,7 @@ class Queue:
 
 
 def _entry(row: Row) -> Entry:
-    return Entry(row["id"], row["kind"], row["line"], row["user_id"], json.loads(row["payload"]), int(row["attempts"]))
+    return Entry(row["id"], row["kind"], row["line"], row["user_id"], row["via"], json.loads(row["payload"]), int(row["attempts"]))
 
 
 def _sql(table: Table) -> dict[str, str]:
@@ -223,24 +236,26 @@ def _sql(table: Table) -> dict[str, str]:
     is_open = "state IN ('new', 'claimed')"  # in these words: the partial indexes are for rows of which they are true
     open_rows = f"agent_id = :agent_id AND {is_open}"
     person = f"{open_rows} AND (user_id = :user_id OR line = :user_id)"  # the others say nothing any more
-    columns = "id, kind, line, user_id, payload, attempts"
+    columns = "id, kind, line, user_id, via, payload, attempts"
     over = "payload = '', user_id = '', line = '', due_at = :now"
 
     def claim(which: str) -> str:
         return (
             f"UPDATE {mine} state = 'claimed', attempts = attempts + 1, claimed_by = :worker, claimed_until = :until"
             f" WHERE agent_id = :agent_id AND id = (SELECT mine.id FROM {table} mine WHERE mine.agent_id = :agent_id AND mine.{is_open}"
-            f" AND mine.claimed_until < :now AND mine.due_at <= :now AND {which} ORDER BY mine.seq LIMIT 1) RETURNING {columns}"
+            f" AND mine.claimed_until < :now AND mine.due_at <= :now AND {ours} AND {which} ORDER BY mine.seq LIMIT 1) RETURNING {columns}"
         )
 
+    ours = "(CAST(:any_via AS BIGINT) = 1 OR CAST(:via AS TEXT) LIKE '%|' || mine.via || '|%')"
     urgent = "mine.kind IN (:urgent, :urgent_too)"
     first_of_its_line = (
         f"NOT EXISTS (SELECT 1 FROM {table} earlier WHERE earlier.agent_id = mine.agent_id AND earlier.line = mine.line"
         f" AND earlier.{is_open} AND earlier.seq < mine.seq AND earlier.kind NOT IN (:urgent, :urgent_too))"
     )
     return {
-        "put": f"INSERT INTO {table} (agent_id, id, kind, line, user_id, payload, state, seq, due_at, attempts, claimed_by, claimed_until)"
-        " VALUES (:agent_id, :id, :kind, :line, :user_id, :payload, 'new', :seq, :due_at, 0, '', 0)"
+        "put": f"INSERT INTO {table}"
+        " (agent_id, id, kind, line, user_id, via, payload, state, seq, due_at, attempts, claimed_by, claimed_until)"
+        " VALUES (:agent_id, :id, :kind, :line, :user_id, :via, :payload, 'new', :seq, :due_at, 0, '', 0)"
         " ON CONFLICT (agent_id, id) DO NOTHING RETURNING id",
         "claim": claim(f"({urgent} OR {first_of_its_line})"),
         "claim_urgent": claim(urgent),
@@ -286,7 +301,7 @@ class JobQueue:
     async def put(self, tx: Transaction, kind: str, subject: str, payload: Mapping[str, Any], *, wait_ms: int = 0) -> None:
         """Queue a job inside a transaction; it starts when its time has come, after the earlier ones of its subject."""
         body = {"payload": payload, "marks": {subject: await epoch_of(tx, subject)}}
-        await self.queue.put(tx, uuid.uuid4().hex, kind=kind, line=subject, user_id=subject, payload=body, wait_ms=wait_ms)
+        await self.queue.put(tx, uuid.uuid4().hex, kind=kind, line=subject, user_id=subject, via=kind, payload=body, wait_ms=wait_ms)
         self.queue.notify()
 
     async def idle(self, kind: str | None = None) -> None:
@@ -297,7 +312,7 @@ class JobQueue:
             if not any(n and name in self._kinds and kind in (None, name) for name, n in waiting.items()):
                 return
             await self.queue.hurry(kind)
-            if not self.attended and self.work and (entry := await self.queue.claim()):
+            if not self.attended and self.work and (entry := await self.queue.claim(via=self._kinds)):
                 await self.work(entry)
                 continue
             with contextlib.suppress(TimeoutError):

@@ -25,10 +25,10 @@ async def database() -> AsyncIterator[Database]:
 
 async def _taken(database: Database, *batches: Sequence[Update]) -> list[Update]:
     """What waits in the inbox after these were taken, batch by batch."""
-    inbox = Queue(database, "inbox", clock=lambda: 0)
+    inbox, lines = Queue(database, "inbox", clock=lambda: 0), set[str]()
     for batch in batches:
         async with database.transaction() as tx:
-            await take(tx, inbox, batch, joins=joining)
+            await take(tx, inbox, batch, joins=joining, open_lines=lines)
     async with database.transaction() as tx:
         return [Update.from_json(payload) for _, payload in await inbox.unclaimed(tx, "telegram:7")]
 

@@ -214,6 +214,7 @@ class TestDetect:
             ("/forget I live in Madrid", "en"),
             ("ok", None),
             ("123", None),
+            ("ES91 2100 0418", None),
             ("no", None),
             ("", None),
             ("👍", None),

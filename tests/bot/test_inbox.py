@@ -9,12 +9,27 @@ from bot import Database, open_database
 from bot.inbox import Queue, _sql
 
 DONE, WAITING = 100_000, 1_000
-FILL = "INSERT INTO inbox VALUES (:agent_id, :id, 'message', :line, 'ana', '{}', :state, :seq, 0, 0, '', 0)"
+FILL = "INSERT INTO inbox VALUES (:agent_id, :id, 'message', :line, 'ana', '', '{}', :state, :seq, 0, 0, '', 0)"
 
 
 def plan_params() -> dict[str, object]:
     """A value for each name that the statements use."""
-    names = ["now", "until", "worker", "urgent", "urgent_too", "kind", "line", "id", "user_id", "due_at", "attempts", "before"]
+    names = [
+        "now",
+        "until",
+        "worker",
+        "urgent",
+        "urgent_too",
+        "kind",
+        "line",
+        "id",
+        "user_id",
+        "due_at",
+        "attempts",
+        "before",
+        "any_via",
+        "via",
+    ]
     return dict.fromkeys(names, 0)
 
 

@@ -43,9 +43,9 @@ async def claim(queue: Queue) -> Entry:
 async def test_an_entry_is_what_was_put(queue: Queue) -> None:
     """Whatever JSON it was, with whatever characters."""
     payload = {"text": "año 🎉\nA", "n": [1, None, 0.5], "deep": {"ok": True}}
-    await queue.put(None, "u1", kind="message", line="chat", user_id="ana", payload=payload)
+    await queue.put(None, "u1", kind="message", line="chat", user_id="ana", via="console", payload=payload)
 
-    assert await queue.claim() == Entry("u1", "message", "chat", "ana", payload, 1)
+    assert await queue.claim() == Entry("u1", "message", "chat", "ana", "console", payload, 1)
 
 
 async def test_one_id_is_put_once(queue: Queue) -> None:
@@ -388,3 +388,15 @@ async def test_idle_does_not_wait_for_what_nobody_runs(db: Database, jobs: JobQu
         await jobs.idle()
 
     assert await jobs.queue.waiting() == 1
+
+
+async def test_a_row_that_needs_what_another_process_has(queue: Queue) -> None:
+    """It is left to it, and holds up no other line."""
+    await queue.put(None, "t.1", kind="reply", line="t", via="telegram", payload={})
+    await queue.put(None, "c.1", kind="reply", line="c", via="console", payload={})
+    await queue.put(None, "a.1", kind="reply", line="a", payload={})
+
+    found = [await queue.claim(via=["console", "tele"]) for _ in range(3)]
+
+    assert [entry and entry.id for entry in found] == ["c.1", "a.1", None]
+    assert await claimed(queue) == ["t.1"]
