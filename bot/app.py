@@ -152,7 +152,7 @@ class Bot:
 
     async def tell(self, tx: Transaction, entry_id: str, *, transport: str, chat_key: str, text: str) -> None:
         """Say something that nobody asked for, once for its id."""
-        await self.core.outbox.put(tx, entry_id, kind=transport, line=chat_key, payload={"text": text})
+        await self.core.outbox.put(tx, entry_id, kind="reply", via=transport, line=chat_key, payload={"text": text})
         self.core.outbox.notify()
 
     async def warm_up(self) -> None:
@@ -221,7 +221,7 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
     async def tell(tx: Transaction, chat_key: str, user_id: str, text: str) -> None:
         platform = chat_key.partition(":")[0]
         if platform in transports:
-            await outbox.put(tx, uuid.uuid4().hex, kind=platform, line=chat_key, user_id=user_id, payload={"text": text})
+            await outbox.put(tx, uuid.uuid4().hex, kind="reply", via=platform, line=chat_key, user_id=user_id, payload={"text": text})
             outbox.notify()
 
     parts = Parts(

@@ -181,7 +181,14 @@ class IngestOutcome(Protocol):
     def status(self) -> str: ...
 
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """Why it is not simply added: a message of the catalogs, or nothing."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """What goes with the reason and needs no translation: page numbers, a line."""
+        ...
 
     @property
     def chunks(self) -> int: ...
@@ -428,8 +435,8 @@ class Streams(Protocol):
 class Delivers(Protocol):
     """A platform that takes whole letters, each once for its id, and shows an answer while it is written without ending it itself.
 
-    What was shown is completed by `deliver`, which the outbox calls in the order of the chat. Raises TransportUnavailable to be called
-    again later, and Undeliverable where that is of no use.
+    What was shown is completed by `deliver`, which the outbox calls in the order of the chat, maybe before `show` has returned. Raises
+    TransportUnavailable to be called again later, and Undeliverable where that is of no use.
     """
 
     async def deliver(self, letter: Letter) -> None: ...
