@@ -171,7 +171,8 @@ class Rag:
             self._built = True
             for outcome in outcomes:
                 if outcome.failed and not (self._strict and outcome.named):
-                    self._tell(_failure_of(outcome))
+                    # a stray file in a folder is no news; a path that was asked for, or hides what is under it, is
+                    self._tell(_failure_of(outcome), quietly=not outcome.named and outcome.status != "unreadable")
             if self._strict:
                 _raise_first(outcomes)
             self._failure = None
@@ -330,8 +331,8 @@ class Rag:
     def _renew(self) -> None:
         self._collection = self._collection.emptied()
 
-    def _tell(self, error: Exception) -> None:
-        log.warning("rag: %s", error)
+    def _tell(self, error: Exception, *, quietly: bool = False) -> None:
+        log.log(logging.INFO if quietly else logging.WARNING, "rag: %s", error)
         try:
             if self._options.on_error is not None:
                 self._options.on_error(error)

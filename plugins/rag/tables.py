@@ -54,6 +54,8 @@ class DatabaseFile:
             async with open_database(f"sqlite:///{self.path}", migrations=[Migrations(OWNER, MIGRATIONS)], core=False) as database:
                 await self._look(database)
                 yield TableStore(database, database.transaction)
+        except UnicodeDecodeError as error:  # the name of a column, or what the engine says about one
+            raise Damaged(f"the saved index {str(self.path)!r} is damaged: it cannot be read") from error
         except StorageError as error:
             if any(sign in str(error) for sign in _DAMAGE):  # what the engine says may quote content: it is not repeated
                 raise Damaged(f"the saved index {str(self.path)!r} is damaged: it cannot be read") from error
@@ -72,7 +74,16 @@ class DatabaseFile:
         return renamed([self.path, Path(f"{self.path}-wal"), Path(f"{self.path}-shm")])
 
 
-_DAMAGE = ("Could not decode", "malformed", "not a database", "no such table", "no such column", "disk I/O error", "encrypted")
+_DAMAGE = (
+    "Could not decode",
+    "malformed",
+    "not a database",
+    "no such table",
+    "no such column",
+    "already exists",
+    "disk I/O error",
+    "encrypted",
+)
 _PAGE = 2_000  # chunks read at a time
 _ALL_AT_ONCE = 200  # more vectors than so many are read in one go
 _FIELDS = StoredDocument.__dataclass_fields__

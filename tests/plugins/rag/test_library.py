@@ -128,6 +128,17 @@ async def test_a_bad_file_is_an_outcome(home: Path) -> None:
     assert all(outcome.reason for outcome in outcomes)
 
 
+async def test_a_folder_that_is_not_there_is_said_in_the_log(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One line that names it; a picture among the documents is no news."""
+    (home / "docs/logo.png").write_bytes(b"\x89PNG")
+    async with opened(home, BOT_DOCUMENTS=f"{home}/docs,{home}/nowhere") as bot:
+        assert await bot.library.retrieve("Bizum")
+
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1
+    assert "nowhere" in warnings[0]
+
+
 async def test_reindexing_reads_everything_again(home: Path) -> None:
     """What did not change is said to be so, also what has no file."""
     async with opened(home) as bot:
