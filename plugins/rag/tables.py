@@ -134,11 +134,11 @@ class TableStore:
             if len(page) > 1:
                 rows = await self._database.all(small, {"first": page[0].id, "last": page[-1].id})
                 wanted = {document.id for document in page}
-                yield [StoredChunk(**row) for row in rows if row["document_id"] in wanted]
+                yield [chunk for row in rows if (chunk := StoredChunk(*row.values())).document_id in wanted]
                 continue
             for start in range(0, max(page[0].pieces, 1), _PAGE):
                 rows = await self._database.all(sql, {"id": page[0].id, "start": start, "end": start + _PAGE})
-                yield [StoredChunk(**row) for row in rows]
+                yield [StoredChunk(*row.values()) for row in rows]
 
     async def vectors(self, embedder: str, digests: Sequence[str]) -> dict[str, bytes]:
         """Those there are, by the digest of their text."""
@@ -186,9 +186,10 @@ class TableStore:
 def _document(row: Row) -> StoredDocument:
     """The document of a row. A value of another type than was stored is damage: then no checksum fits."""
     kinds = {name: type(field.default) if field.default is not MISSING else str for name, field in _FIELDS.items()}
-    sound: dict[str, Any] = {name: row[name] for name in _COLUMNS if name in row and isinstance(row[name], kinds[name])}
+    values = dict(zip(_COLUMNS, row.values(), strict=True))  # by position: the name of a column can be damaged too
+    sound: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, kinds[name])}
     if len(sound) < len(_COLUMNS):
-        sound = {"id": str(row.get("id")), "label": "", "origin": "", **sound, "checksum": ""}
+        sound = {"id": str(values["id"]), "label": "", "origin": "", **sound, "checksum": ""}
     return StoredDocument(**sound)
 
 
