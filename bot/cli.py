@@ -18,7 +18,7 @@ from bot import log
 from bot.app import Bot, Configuration, configure, open_bot
 from bot.errors import BotError, ConfigurationError, ModelError, StorageError, TransportError
 from bot.i18n import Catalogs, detect
-from bot.ports import Provider
+from bot.ports import IngestOutcome, Provider
 from bot.settings import environment
 from bot.transports.console import PERSON, Console
 from bot.transports.telegram.hook import webhook_of
@@ -228,13 +228,23 @@ async def _ingest(configuration: Configuration, parsed: argparse.Namespace, _: G
     for outcome in outcomes:
         bad = outcome.failed
         failed += bad
-        print(_outcome_line(outcome), file=sys.stderr if bad else sys.stdout)
+        print(_outcome_line(outcome, _), file=sys.stderr if bad else sys.stdout)
     print(_("{done} of {n} files can be answered from.").format(done=len(outcomes) - failed, n=len(outcomes)))
     return FAILED if failed or not outcomes else OK
 
 
-def _outcome_line(outcome: Any) -> str:
-    return f"{outcome.source}: {outcome.status}" + (f": {outcome.reason}" if outcome.reason else f" ({outcome.chunks})")
+def _outcome_line(outcome: IngestOutcome, _: Gettext) -> str:
+    done = {
+        "added": _("added (pieces: {n})"),
+        "changed": _("changed (pieces: {n})"),
+        "unchanged": _("unchanged (pieces: {n})"),
+        "removed": _("removed"),
+        "partly": _("read in part (pieces: {n})"),
+    }
+    words = [done[outcome.status].format(n=outcome.chunks)] if outcome.status in done else []
+    if outcome.reason:
+        words.append(_(outcome.reason) + (f" ({outcome.detail})" if outcome.detail else ""))
+    return f"{outcome.source}: {'; '.join(words)}"
 
 
 async def _forget(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:

@@ -64,12 +64,12 @@ async def test_ingest_names_each_file(place: Place) -> None:
     answer = await place.run("ask", "¿Cuándo abre el taller?")
 
     assert mixed.code == 1
-    assert "good.md: added" in mixed.out
+    assert "good.md: agregado" in mixed.out
     for name in ("broken.json", "broken.pdf"):
         assert re.search(rf"^more/{name}: .+", mixed.err, re.M)
     assert "Traceback" not in mixed.err
     assert again.code == 0
-    assert "good.md: unchanged" in again.out
+    assert "good.md: sin cambios" in again.out
     assert "El taller abre los jueves" in answer.out
 
 
@@ -104,7 +104,7 @@ async def test_real_documents(place: Place) -> None:
     assert all(any(path.name in line for line in lines) for path in files)
     assert "Traceback" not in first.err
     assert second.code == first.code
-    assert ": added" not in second.out
+    assert ": agregado" not in second.out
     assert server.requests == 0
 
 
