@@ -1,19 +1,24 @@
-"""Telegram's limits, kept on our side: 30 messages a second in all, one a second to a chat, 20 a minute to a group."""
+"""Telegram's limits, kept on our side: 30 messages a second in all, one a second to a chat, 20 a minute to a group.
+
+A message counts from its start until a second after its answer: so no second at the server holds too many, however slow the way there is.
+"""
 
 import asyncio
 import contextlib
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from bot.errors import TransportUnavailable
 
-SECOND = 1.03  # a little more than one, for what the way to the server adds
-MINUTE = 61.0
-PER_CHAT = 1.05
+SECOND = 1.02
+PER_CHAT = 1.02
+MINUTE = 60.5
 RESERVED = 0.4  # the part of each limit that is kept for what must arrive
 LONGEST_WAIT = 3.0  # seconds; what has to wait longer goes back to the outbox
+LOOK_AGAIN = 0.02  # seconds, while a message is under way
+MOST_CHATS = 10_000
 
 
 @dataclass(slots=True)
@@ -22,6 +27,7 @@ class Pace:
 
     a_second: int = 30
     a_minute: int = 20
+    _flying: Counter[int] = field(default_factory=Counter)
     _all: deque[float] = field(default_factory=deque)
     _chats: dict[int, float] = field(default_factory=dict)
     _groups: dict[int, deque[float]] = field(default_factory=dict)
@@ -29,37 +35,51 @@ class Pace:
 
     def wait(self, chat: int, now: float, *, spare: bool = False) -> float:
         """Seconds until a message may go to a chat; 0 for now. `spare`: it must leave room for others."""
+        if self._flying[chat]:
+            return LOOK_AGAIN
         share = 1 - RESERVED if spare else 1.0
-        free = [self._window(self._all, max(1, int(self.a_second * share)), SECOND, now)]
-        free.append(self._chats.get(chat, -PER_CHAT) + PER_CHAT)
-        free.append(self._paused.get(chat, 0.0))
-        if chat < 0:
-            free.append(self._window(self._groups.get(chat, deque()), max(1, int(self.a_minute * share)), MINUTE, now))
-        return max(0.0, max(free) - now)
+        waits = [
+            _window(self._all, int(self.a_second * share) - self._flying.total(), SECOND, now),
+            self._chats.get(chat, now - PER_CHAT) + PER_CHAT - now,
+            self._paused.get(chat, now) - now,
+        ]
+        if chat < 0 and chat in self._groups:
+            waits.append(_window(self._groups[chat], int(self.a_minute * share), MINUTE, now))
+        return max(0.0, *waits)
 
-    @staticmethod
-    def _window(times: deque[float], most: int, seconds: float, now: float) -> float:
-        while times and times[0] <= now - seconds:
-            times.popleft()
-        return times[-most] + seconds if len(times) >= most else 0.0
-
-    def take(self, chat: int, now: float) -> None:
+    def begin(self, chat: int) -> None:
         """Note that a message goes now."""
+        self._flying[chat] += 1
+
+    def end(self, chat: int, now: float) -> None:
+        """Note that it has arrived, or failed."""
+        self._flying[chat] -= 1
+        if not self._flying[chat]:
+            del self._flying[chat]
         self._all.append(now)
         self._chats[chat] = now
         if chat < 0:
             self._groups.setdefault(chat, deque()).append(now)
-        if len(self._chats) > 10_000:
+        if len(self._chats) > MOST_CHATS:
             self._forget(now)
 
     def pause(self, chat: int, until: float) -> None:
         """Telegram asked to wait."""
-        self._paused[chat] = max(until, self._paused.get(chat, 0.0))
+        self._paused[chat] = max(until, self._paused.get(chat, until))
 
     def _forget(self, now: float) -> None:
         self._chats = {chat: at for chat, at in self._chats.items() if at > now - PER_CHAT}
         self._groups = {chat: times for chat, times in self._groups.items() if times and times[-1] > now - MINUTE}
         self._paused = {chat: until for chat, until in self._paused.items() if until > now}
+
+
+def _window(times: deque[float], most: int, seconds: float, now: float) -> float:
+    """Seconds until fewer than `most` of these times lie in the window before then."""
+    while times and times[0] <= now - seconds:
+        times.popleft()
+    if most <= 0:
+        return LOOK_AGAIN
+    return times[-most] + seconds - now if len(times) >= most else 0.0
 
 
 class Pacer:
@@ -68,40 +88,45 @@ class Pacer:
     def __init__(self, pace: Pace | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._pace = pace or Pace()
         self._clock = clock
-        self._waiting = 0
-        self._busy: dict[int, asyncio.Lock] = {}
+        self._waiting: Counter[int] = Counter()
+        self._order: dict[int, asyncio.Lock] = {}
 
     @contextlib.asynccontextmanager
     async def turn(self, chat: int, *, patience: float = LONGEST_WAIT) -> AsyncIterator[None]:
         """Wait for the turn of a message that must arrive. Raises TransportUnavailable where that is longer than `patience` seconds."""
-        lock = self._busy.setdefault(chat, asyncio.Lock())
+        order = self._order.setdefault(chat, asyncio.Lock())
+        self._waiting[chat] += 1
         try:
-            async with lock:
+            async with order:
                 await self._due(chat, patience)
-                yield
+                try:
+                    yield
+                finally:
+                    self._pace.end(chat, self._clock())
         finally:
-            if not lock.locked():
-                self._busy.pop(chat, None)
+            self._waiting[chat] -= 1
+            if not self._waiting[chat]:
+                del self._waiting[chat], self._order[chat]
 
     async def _due(self, chat: int, patience: float) -> None:
         until = self._clock() + patience
-        self._waiting += 1
-        try:
-            while (seconds := self._pace.wait(chat, now := self._clock())) > 0:
-                if now + seconds > until:
-                    raise TransportUnavailable("it is not its turn yet", seconds=seconds)
-                await asyncio.sleep(seconds)
-            self._pace.take(chat, now)
-        finally:
-            self._waiting -= 1
+        while (seconds := self._pace.wait(chat, now := self._clock())) > 0:
+            if now + seconds > until:
+                raise TransportUnavailable("it is not its turn yet", seconds=seconds)
+            await asyncio.sleep(seconds)
+        self._pace.begin(chat)
 
-    def spare(self, chat: int) -> bool:
-        """Whether something that need not arrive may go now; it is taken then."""
-        now = self._clock()
-        if self._waiting or chat in self._busy or self._pace.wait(chat, now, spare=True) > 0:
-            return False
-        self._pace.take(chat, now)
-        return True
+    @contextlib.contextmanager
+    def spare(self, chat: int) -> Iterator[bool]:
+        """Whether something that need not arrive may go now; the block is the call."""
+        if self._waiting or self._pace.wait(chat, self._clock(), spare=True) > 0:
+            yield False
+            return
+        self._pace.begin(chat)
+        try:
+            yield True
+        finally:
+            self._pace.end(chat, self._clock())
 
     def pause(self, chat: int, seconds: float) -> None:
         """Telegram asked for a pause."""

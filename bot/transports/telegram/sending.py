@@ -62,13 +62,13 @@ class Sending:
         self._rich = rich
         self._failures = 0  # in a row, over all chats
 
-    async def deliver(self, letter: Letter) -> None:
-        """Send what of a letter was not sent yet. Raises TransportUnavailable and Undeliverable."""
+    async def deliver(self, letter: Letter, *, untouched: bool = False) -> None:
+        """Send what of a letter was not sent yet; with `untouched`, nothing was. Raises TransportUnavailable and Undeliverable."""
         chat, _ = address(letter.chat_key)
         if f"telegram:{chat}" in self._store.absent:
             raise Undeliverable("the bot may not write there")
         try:
-            await self._deliver(letter, chat)
+            await self._deliver(letter, chat, untouched)
         except ChatMoved as error:
             await self._moved(chat, error.new)
             raise TransportUnavailable("the group has another id now", seconds=0.1) from error
@@ -76,8 +76,8 @@ class Sending:
             await self._store.stand(f"telegram:{chat}", present=False)
             raise
 
-    async def _deliver(self, letter: Letter, chat: int) -> None:
-        sent = await self._store.parts(letter.id) or await self._revised(letter)
+    async def _deliver(self, letter: Letter, chat: int, untouched: bool) -> None:
+        sent = [] if untouched else await self._store.parts(letter.id) or await self._revised(letter)
         if not sent and self._rich and letter.markdown and _renders_better(letter.text) and await self._through(self._richly(letter, chat)):
             return
         parts = split(formatted(letter.text) if letter.markdown else plain(letter.text))

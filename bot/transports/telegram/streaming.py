@@ -31,6 +31,7 @@ TYPING_EVERY = 4.5
 CALL_SECONDS = 10.0
 GRACE_SECONDS = 5.0
 UNFINISHED = " …"
+MOST_UNTOUCHED = 10_000
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class _Shown:
     text: str = ""
     over: bool = False
     drafts: bool = True
+    placed: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -51,10 +53,13 @@ class Streaming:
         self._sending = sending
         self._store = store
         self._pacer = pacer
+        self._under_way: dict[str, asyncio.Event] = {}
+        self.untouched: set[str] = set()  # letters of which nothing stands in the chat, as is known without asking
 
     async def show(self, letter: Letter, fragments: ReplyStream) -> None:
         """Take all fragments and show them. Raises only what they raise; a platform that is away holds nothing up."""
         shown = _Shown()
+        self._under_way[letter.id] = over = asyncio.Event()
         paint = self._drafts if address(letter.chat_key)[0] > 0 else self._edits
         painter = asyncio.create_task(paint(letter, shown))
         try:
@@ -67,6 +72,15 @@ class Streaming:
             raise
         finally:
             await self._ended(painter, shown)
+            del self._under_way[letter.id]
+            over.set()
+        if not shown.placed and not letter.revises and len(self.untouched) < MOST_UNTOUCHED:
+            self.untouched.add(letter.id)
+
+    async def ended(self, letter_id: str) -> None:
+        """Return when nothing more is shown for a letter: what came after its final text would spoil it."""
+        if (over := self._under_way.get(letter_id)) is not None:
+            await over.wait()
 
     async def _ended(self, painter: "asyncio.Task[None]", shown: _Shown) -> None:
         """Let a call that is under way end: one that came after the final text would spoil it."""
@@ -89,34 +103,37 @@ class Streaming:
     # ------------------------------------------------------------------------------------ private: drafts
 
     async def _drafts(self, letter: Letter, shown: _Shown) -> None:
-        chat, thread = address(letter.chat_key)
+        chat, _ = address(letter.chat_key)
         number = zlib.crc32(letter.id.encode()) or 1
         painted, painted_at, loop = None, -DRAFT_LASTS, asyncio.get_running_loop()
         await _until_over(shown, THINKING_AFTER)
         while not shown.over:
             stale = loop.time() - painted_at > DRAFT_LASTS
-            if (shown.text != painted or stale) and self._pacer.spare(chat):
+            if shown.text != painted or stale:
                 text = shown.text
-                try:
-                    await self._draft(chat, thread, number, text, shown)
-                except TransportUnavailable as error:
-                    self._pacer.pause(chat, error.seconds)
-                except TransportError as error:
-                    log.info("letter %s: drafts are refused (%s): typing is shown instead", letter.id, error)
-                    shown.drafts = False
-                painted, painted_at = text, loop.time()
+                with self._pacer.spare(chat) as may:
+                    if may:
+                        painted, painted_at = text, loop.time()
+                        await self._draft(letter, number, text, shown)
             await _until_over(shown, DRAFT_EVERY if shown.drafts else TYPING_EVERY)
 
-    async def _draft(self, chat: int, thread: int | None, number: int, text: str, shown: _Shown) -> None:
+    async def _draft(self, letter: Letter, number: int, text: str, shown: _Shown) -> None:
         if not shown.drafts:
-            await self._api.call(SendChatAction(chat_id=chat, action="typing", message_thread_id=thread), seconds=CALL_SECONDS)
+            await self._type(letter)
             return
+        chat, thread = address(letter.chat_key)
         part = _latest(text) if text.strip() else Formatted("")
         entities = [MessageEntity(**entity.to_json()) for entity in part.entities] or None
         method = SendMessageDraft(
             chat_id=chat, draft_id=number, message_thread_id=thread, text=part.text, entities=entities, parse_mode=None, can_stop=True
         )
-        await self._api.call(method, seconds=CALL_SECONDS)
+        try:
+            await self._api.call(method, seconds=CALL_SECONDS)
+        except TransportUnavailable as error:
+            self._pacer.pause(chat, error.seconds)
+        except TransportError as error:
+            log.info("letter %s: drafts are refused (%s): typing is shown instead", letter.id, error)
+            shown.drafts = False
 
     # ------------------------------------------------------------------------------------ groups: edits
 
@@ -126,14 +143,17 @@ class Streaming:
             return
         begun = asyncio.get_running_loop().time()
         parts, painted = await self._store.parts(letter.id), ""
+        shown.placed = bool(parts)
         typed_at = 0.0
         await _until_over(shown, THINKING_AFTER)
         while not shown.over:
             now = asyncio.get_running_loop().time()
             try:
-                if shown.text.strip() and shown.text != painted and now - begun >= FIRST_EDIT_AFTER and self._pacer.spare(chat):
-                    painted = shown.text
-                    parts = await self._show_part(letter, chat, painted, parts)
+                if shown.text.strip() and shown.text != painted and now - begun >= FIRST_EDIT_AFTER:
+                    with self._pacer.spare(chat) as may:
+                        if may:
+                            shown.placed, painted = True, shown.text
+                            parts = await self._show_part(letter, chat, painted, parts)
                 elif not parts and now - typed_at >= TYPING_EVERY:
                     typed_at = now
                     await self._type(letter)

@@ -234,7 +234,10 @@ class Telegram:
 
     async def deliver(self, letter: Letter) -> None:
         """Send a letter, or what of it was not sent yet. Raises TransportUnavailable and Undeliverable."""
-        await self._sending.deliver(letter)
+        await self._streaming.ended(letter.id)
+        untouched = letter.id in self._streaming.untouched
+        self._streaming.untouched.discard(letter.id)
+        await self._sending.deliver(letter, untouched=untouched)
 
     async def show(self, letter: Letter, fragments: ReplyStream) -> None:
         """Show an answer while it is written."""
@@ -250,14 +253,12 @@ class Telegram:
     async def progress(self, chat_key: str, key: str, text: str) -> None:
         """Show how far long work is, in one message that changes; a state that comes too soon is left out."""
         chat, _ = address(chat_key)
-        if not self._pacer.spare(chat):
-            return
-        part = split(formatted(text))[:1]
-        if not part:
-            return
-        message = self._progress.get(key)
-        if message is None or not await self._sending.edit(chat, message, part[0]):
-            self._progress[key] = await self._sending.send(Letter(key, chat_key), part[0])
+        message, parts = self._progress.get(key), split(formatted(text))
+        with self._pacer.spare(chat) as may:
+            if not may or not parts:
+                return
+            if message is None or not await self._sending.edit(chat, message, parts[0]):
+                self._progress[key] = await self._sending.send(Letter(key, chat_key), parts[0])
             while len(self._progress) > MOST_REMEMBERED:
                 self._progress.popitem(last=False)
 
