@@ -14,12 +14,12 @@ $(BIN)/python:
 
 $(VENV)/.runtime: requirements.lock | $(BIN)/python
 	@echo "Installing what Sabio needs into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock </dev/null >&2
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock </dev/null >&2
 	@touch $@
 
 $(VENV)/.development: requirements-dev.lock $(VENV)/.runtime
 	@echo "Installing what the tests need into $(VENV) …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock </dev/null >&2
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.lock </dev/null >&2
 	@touch $@
 
 venv: $(VENV)/.runtime ## set up .venv from the lock file

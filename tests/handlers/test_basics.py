@@ -106,7 +106,6 @@ class TestLanguage:
         assert ann.startswith("I speak English")
         assert "español" in ana.split(".")[0]
 
-
     async def test_in_a_group_its_administrators_set_it(self, bot: TestBot) -> None:
         """A member is told so and nothing changes; what an administrator sets is the group's, and their own stays."""
         (refused,) = await bot.say("/language en", user="ana", chat="group-1", group=True, lang="es")
