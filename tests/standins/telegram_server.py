@@ -117,11 +117,11 @@ class Telegram:
         """Somebody edits what they wrote."""
         await self.update(edited_message={**message, "text": text, "edit_date": int(time.time())})
 
-    async def press(self, message: Mapping[str, Any], label: str, *, user: int = 1) -> None:
+    async def press(self, message: Mapping[str, Any], label: str, *, user: int = 1, lang: str = "es") -> None:
         """Somebody presses a button under a message of the bot."""
         rows = message["reply_markup"]["inline_keyboard"]
         data = next(button["callback_data"] for row in rows for button in row if label in button["text"])
-        person = {"id": user, "is_bot": False, "first_name": "Ana", "language_code": "es"}
+        person = {"id": user, "is_bot": False, "first_name": "Ana", "language_code": lang}
         await self.update(
             callback_query={"id": str(time.time_ns()), "from": person, "chat_instance": "1", "message": dict(message), "data": data}
         )
