@@ -190,7 +190,7 @@ async def open_bot(
         core.bot = bot
         for lifespan in registry.lifespans:
             await stack.enter_async_context(lifespan(core.parts))
-        await core.people.scrub()
+        await core.people.finish()
         if warm:
             await bot.warm_up()
         yield bot

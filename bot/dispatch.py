@@ -157,7 +157,7 @@ class Dispatcher:
                     await lane.queue.renew()
                     if rounds % ROUNDS_BETWEEN_PRUNING == 0:
                         await lane.queue.prune()
-                await core.people.scrub()
+                await core.people.finish()
             except StorageError as error:
                 log.error("storage: %s", error)
             rounds += 1

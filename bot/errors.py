@@ -5,6 +5,7 @@
     ├── StorageError             the database cannot be opened, read or written
     │   └── SchemaTooNew         the database was made by a newer version
     ├── SubjectErased            a write came after its person (or chat) was erased: it is dropped
+    ├── ErasureUnfinished        a person's rows are erased, and something of theirs that is no table is not yet
     ├── NotAllowed               a command by someone who may not use it
     ├── BadRequest               what a person asked for cannot be done as asked
     ├── ModelError               the model gave no answer
@@ -76,6 +77,13 @@ class SubjectErased(BotError):
     """The person or the chat was erased while this was under way; nothing was written."""
 
     code = "SUBJECT_ERASED"
+
+
+class ErasureUnfinished(BotError):
+    """A person's rows are erased, and something of theirs that is no table could not be removed; it is tried again until it is."""
+
+    code = "ERASURE_UNFINISHED"
+    message = _("What I held about you in my database is erased, but a file could not be removed yet. I keep trying until it is gone.")
 
 
 class NotAllowed(BotError):

@@ -347,10 +347,11 @@ class Handling:
 
     async def erase(self, user_id: str) -> dict[str, int]:
         """Erase a person. The words about it are written after it, so the epochs are noted anew; not the person's: no row of them stays."""
-        counts = await self._core.people.erase(user_id)
-        left = (subject for subject in (self._update.sender, self._update.chat_key) if subject and subject != user_id)
-        self._marks = await self._core.fence.mark(*left)
-        return counts
+        try:
+            return await self._core.people.erase(user_id)
+        finally:  # also where it could not be finished: that has to be said too
+            left = (subject for subject in (self._update.sender, self._update.chat_key) if subject and subject != user_id)
+            self._marks = await self._core.fence.mark(*left)
 
 
 def _own_words(text: str) -> str:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bot.errors import ConfigurationError, StorageError
+from bot.errors import BotError, ConfigurationError, ErasureUnfinished, StorageError
 from bot.fence import SubjectFence
 from bot.inbox import Queue, now_ms
 from bot.ports import Database, Marks, Reader, Row, Transaction
@@ -24,6 +24,11 @@ _SAVE = (
     " DO UPDATE SET language = excluded.language, profile = excluded.profile, updated_at = excluded.updated_at"
 )
 _DELETE = "DELETE FROM users WHERE agent_id = :agent_id AND user_id = :user_id"
+_UNCLEANED = (
+    "INSERT INTO cleanings (agent_id, user_id, name) VALUES (:agent_id, :user_id, :name) ON CONFLICT (agent_id, user_id, name) DO NOTHING"
+)
+_TO_CLEAN = "SELECT user_id, name FROM cleanings WHERE agent_id = :agent_id ORDER BY user_id, name"
+_CLEANED = "DELETE FROM cleanings WHERE agent_id = :agent_id AND user_id = :user_id AND name = :name"
 _UNSCRUBBED = "INSERT INTO scrubs (agent_id, id) VALUES (:agent_id, :id)"
 _TO_SCRUB = "SELECT id FROM scrubs WHERE agent_id = :agent_id"
 _SCRUBBED = "DELETE FROM scrubs WHERE agent_id = :agent_id AND id = :id"
@@ -115,7 +120,8 @@ class Everyone:
         """Erase a person in one transaction behind the fence, then what is no table; how many of each kind left.
 
         What is under way for them, or in a chat that holds words of theirs, writes nothing any more. Deleted content is overwritten on
-        disk; where that has to wait, `scrub` finishes it, at the next start too.
+        disk; where that has to wait, `finish` does it, at the next start too. Raises ErasureUnfinished where the rows are gone and
+        something that is no table could not be removed: `finish` tries that again as well.
         """
         counts: dict[str, int] = {}
         registered = sorted(self._registered.items())
@@ -125,14 +131,39 @@ class Everyone:
             await self._fence.bump(tx, *chats)
             for name, data in registered:
                 counts[name] = await data.erase(tx, user_id)
+            cleaned = [name for name, data in registered if data.clean is not None]
+            await tx.many(_UNCLEANED, [{"user_id": user_id, "name": name} for name in cleaned])
             await tx.run(_UNSCRUBBED, {"id": uuid.uuid4().hex})
-        try:
-            for name, data in registered:
-                if data.clean is not None:
-                    counts[name] += await data.clean(user_id)
-        finally:
-            await self.scrub()
+        failed: dict[str, Exception] = {}
+        for name in cleaned:
+            try:
+                counts[name] += await self._clean(user_id, name)
+            except Exception as error:  # noqa: BLE001 - whatever one kind of data raises, the others are cleaned, and it is raised below
+                failed[name] = error
+        await self.scrub()
+        if failed:
+            reasons = ", ".join(f"{name} ({_reason(error)})" for name, error in failed.items())
+            raise ErasureUnfinished(f"could not be removed yet, and is tried again: {reasons}") from next(iter(failed.values()))
         return counts
+
+    async def _clean(self, user_id: str, name: str) -> int:
+        """Remove what is no table, of one kind; it is noted as done only then."""
+        data = self._registered.get(name)
+        if data is None or data.clean is None:  # of a plugin that is not here now
+            return 0
+        removed = await data.clean(user_id)
+        await self._database.write(_CLEANED, {"user_id": user_id, "name": name})
+        return removed
+
+    async def finish(self) -> None:
+        """Do what erasures have left to do, after a failure or a crash; what fails again is logged, and tried again."""
+        for row in await self._database.all(_TO_CLEAN):
+            try:
+                await self._clean(row["user_id"], row["name"])
+                await self._database.write(_UNSCRUBBED, {"id": uuid.uuid4().hex})  # the row that was just deleted named a person
+            except Exception as error:  # noqa: BLE001 - whatever one kind of data raises, the start and the others go on
+                log.warning("what was erased is not removed everywhere yet, and that is tried again: %s (%s)", row["name"], _reason(error))
+        await self.scrub()
 
     async def restore(self, exported: Any) -> dict[str, int]:
         """Take back what `export` gave, in one transaction; how many rows of each kind came. What is held already stays.
@@ -170,6 +201,11 @@ class Everyone:
         except StorageError as error:
             reason = str(error)
         log.warning("erased content is not overwritten on disk yet, and that is tried again: %s", reason)
+
+
+def _reason(error: Exception) -> str:
+    """An error as a log may have it: its text could quote what a person wrote."""
+    return error.code if isinstance(error, BotError) else type(error).__name__
 
 
 async def move_profile(tx: Transaction, old: str, new: str) -> None:
@@ -213,5 +249,5 @@ def own_data(queues: Sequence[Queue], *, clock: Callable[[], int] = now_ms) -> l
     return [
         PersonalData("profile", ("users",), export_profile, erase_profile, restore=restore_profile),
         PersonalData("queued", ("inbox", "outbox", "jobs"), export_queued, erase_queued),
-        PersonalData("subjects", ("subjects",), no_export, erase_epoch),
+        PersonalData("subjects", ("subjects", "cleanings"), no_export, erase_epoch),
     ]

@@ -4,16 +4,18 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bot import Database, Reader, StorageError, Transaction, open_database
+from bot import Database, ErasureUnfinished, Reader, Registry, StorageError, Transaction, open_database
 from bot.app import configure, open_bot
 from bot.fence import SubjectFence
 from bot.inbox import Queue, now_ms
 from bot.personal_data import Everyone, Profile, own_data
 from bot.registry import PersonalData, load
+from bot.testing import create_test_bot
 from tests.bot.world import opened
 
 OF_A_PERSON = {"user_id", "subject", "line", "chat_key", "owner", "sender", "person"}
@@ -104,15 +106,63 @@ async def test_an_erasure_that_fails_is_none(tmp_path: Path) -> None:
         assert await Profile(db, SubjectFence(db), "ana", clock=now_ms).get("plugin", "kept") == 1
 
 
-async def test_files_that_cannot_be_removed(tmp_path: Path) -> None:
-    """The rows are gone and overwritten all the same, and the error comes out."""
-    asked: list[str] = []
-    async with open_database(f"sqlite:///{tmp_path}/bot.db") as db:
-        with pytest.raises(OSError, match="locked"):
-            await everyone(db, kind("a", asked, clean=OSError("locked"))).erase("ana")
+class Stubborn:
+    """A kind whose file cannot be removed the first few times."""
 
-        assert asked == ["a"]
-        assert await db.all("SELECT id FROM scrubs") == []
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.removed = 0
+
+    async def __call__(self, user_id: str) -> int:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.removed += 1
+        return 1
+
+    def kind(self, name: str) -> PersonalData:
+        return replace(kind(name, []), clean=self)
+
+
+@pytest.mark.parametrize("failure", [OSError("locked: CANARY"), RuntimeError("no adapter foresaw this: CANARY"), StorageError("full")])
+async def test_files_that_cannot_be_removed(tmp_path: Path, failure: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """The rows are gone and overwritten all the same, the other kinds are cleaned, it is reported without a word of theirs, and it is
+    tried until it is done; then nothing names the person any more."""
+    asked: list[str] = []
+    stubborn = Stubborn(failure, failure)
+    async with open_database(f"sqlite:///{tmp_path}/bot.db") as db:
+        people = everyone(db, stubborn.kind("files"), kind("windows", asked, clean=0))
+        with pytest.raises(ErasureUnfinished, match="files") as raised:
+            await people.erase("ana")
+        waiting = await db.all("SELECT user_id, name FROM cleanings")
+        await people.finish()
+        await everyone(db, stubborn.kind("files")).finish()  # as the next start does
+
+        assert asked == ["windows", "windows cleaned"]
+        assert waiting == [{"user_id": "ana", "name": "files"}]
+        assert (stubborn.failures, stubborn.removed) == ([], 1)
+        assert await db.all("SELECT name AS id FROM cleanings UNION SELECT id FROM scrubs") == []
+        assert "CANARY" not in caplog.text + str(raised.value)
+        assert "tried again: files" in caplog.text
+
+
+async def test_the_person_is_told_and_the_next_start_finishes(tmp_path: Path) -> None:
+    """What is left after /forget_me is said in words, and is gone after a restart."""
+    stubborn = Stubborn(PermissionError("no"))
+    diary = kind("diary", [])
+
+    def register(registry: Registry) -> None:
+        registry.personal_data("diary", tables=(), export=diary.export, erase=diary.erase, clean=stubborn)
+
+    url = f"sqlite:///{tmp_path / 'bot.db'}"
+    async with create_test_bot(plugins=[register], database_url=url, language="en") as bot:
+        await bot.say("/forget_me", user="ana")
+        said = await bot.say("yes", user="ana")
+        left = stubborn.removed
+    async with create_test_bot(plugins=[register], database_url=url) as bot:
+        after = await bot.database.all("SELECT name FROM cleanings")
+
+    assert [ErasureUnfinished.message] == said
+    assert (left, stubborn.removed, after) == (0, 1, [])
 
 
 def canaries(folder: Path) -> int:
