@@ -407,8 +407,9 @@ async def test_an_anonymous_admin_has_no_personal_memory(here: World) -> None:
 
 
 async def test_in_a_group_an_answer_grows_by_edits(here: World) -> None:
-    """One message, edited a few times, never above 20 a minute, the final text in it."""
+    """One message, edited a few times, a second apart, the final text in it; a 429 for the sign of typing hurts nothing."""
     chat = GROUP - 12
+    here.telegram.faults["sendChatAction"].append("429 Too Many Requests: retry after 5")
     await here.telegram.say("Sabio, lento 300", user=54, chat=chat)
     await here.telegram.until(lambda: "palabra299" in "".join(here.telegram.texts(chat)))
 
@@ -430,6 +431,23 @@ async def test_a_group_that_becomes_a_supergroup_keeps_its_window(here: World) -
     body = next(body for body in here.model.requests if body["messages"][-1]["content"] == "¿qué palabra?")
 
     assert [message["content"] for message in body["messages"][1:-1]] == ["recuerda la palabra jirafa", "eco: recuerda la palabra jirafa"]
+
+
+async def test_a_reply_follows_a_group_that_moved_unheard(here: World) -> None:
+    """Telegram says it when the bot writes to the old id; the answer goes to the new one."""
+    old, new = GROUP - 15, -1000000000915
+    here.telegram.migrated[old] = new
+    await here.telegram.say("Sabio, ¿sigues ahí?", user=57, chat=old)
+
+    assert (await here.telegram.answer(new)).startswith("eco: ¿sigues ahí?")
+
+
+async def test_help_in_a_group_says_what_does_not_arrive(here: World) -> None:
+    """With privacy mode on; so does the log at the start."""
+    await here.telegram.say("/help@sabio_test_bot", user=58, chat=GROUP - 16)
+
+    assert "modo de privacidad" in await here.telegram.answer(GROUP - 16)
+    assert "privacy mode is on" in here.bot.said
 
 
 async def test_a_group_is_greeted_once_and_told_of_privacy_mode(here: World) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from aiogram.methods import DeleteMessage, EditMessageText, SendDocument, SendMessage, SendRichMessage
@@ -24,7 +25,7 @@ from bot.transports.telegram.formatting import Formatted, cleaned, formatted, pl
 from bot.transports.telegram.pacing import Pacer
 from bot.transports.telegram.splitting import split
 from bot.transports.telegram.store import Part, Store
-from bot.transports.telegram.updates import address
+from bot.transports.telegram.updates import address, chat_key
 from bot.values import Letter
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,10 @@ FORMAT = ("can't parse entities", "entity", "entities")
 NO_TOPIC = ("message thread not found", "topic_deleted", "topic_closed")
 RICH_UNITS = 30_000
 LONGEST_BACK_OFF = 32.0
+
+
+class _TopicGone(Undeliverable):
+    """The rest of the group is still there."""
 
 
 class Sending:
@@ -70,8 +75,11 @@ class Sending:
         try:
             await self._deliver(letter, chat, untouched)
         except ChatMoved as error:
-            await self._moved(chat, error.new)
-            raise TransportUnavailable("the group has another id now", seconds=0.1) from error
+            await self._moved(chat, error.new)  # the messages that it replies to have other numbers there
+            there = replace(letter, chat_key=chat_key(error.new), question=None, quotes=False)
+            await self._deliver(there, error.new, untouched=True)
+        except _TopicGone:
+            raise
         except Undeliverable:
             await self._store.stand(f"telegram:{chat}", present=False)
             raise
@@ -145,7 +153,7 @@ class Sending:
                 return await self._paused(chat, self._api.send(method))
             except Refused as error:
                 if thread is not None and any(word in str(error) for word in NO_TOPIC):
-                    raise Undeliverable("the topic is gone or closed") from error
+                    raise _TopicGone("the topic is gone or closed") from error
                 if not entities or not any(word in str(error) for word in FORMAT):
                     raise
                 log.info("letter %s: its formatting was refused, and it is sent plain", letter.id)

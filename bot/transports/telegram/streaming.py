@@ -155,8 +155,10 @@ class Streaming:
                             shown.placed, painted = True, shown.text
                             parts = await self._show_part(letter, chat, painted, parts)
                 elif not parts and now - typed_at >= TYPING_EVERY:
-                    typed_at = now
-                    await self._type(letter)
+                    with self._pacer.spare(chat) as may:
+                        if may:
+                            typed_at = now
+                            await self._type(letter)
             except TransportUnavailable as error:
                 self._pacer.pause(chat, error.seconds)
             except TransportError as error:
