@@ -90,7 +90,8 @@ def _rag(parts: Parts) -> RagOptions:
     added = {name: build(parts) for name, build in parts.registry.retrievers.items()}
     library = cast(Retriever, parts.find(cast(type[Any], Library)))
     retriever = Several({"documents": library, **added}, parts.counters) if added else library
-    return RagOptions(retriever=retriever, top_k=settings.top_k, min_score=settings.min_score, append_sources=settings.append_sources)
+    bar = settings.min_score if "min_score" in settings.model_fields_set else None  # unset: each retriever's own way to tell what fits
+    return RagOptions(retriever=retriever, top_k=settings.top_k, min_score=bar, append_sources=settings.append_sources)
 
 
 # ---------------------------------------------------------------------------------------------- providers

@@ -198,7 +198,7 @@ class Collection:
         return len(vector) == self._index.dimension
 
     async def search(
-        self, question: str, vector: Array | None, *, top_k: int, min_score: float, where: Mapping[str, Any] | None
+        self, question: str, vector: Array | None, *, top_k: int, min_score: float | None, where: Mapping[str, Any] | None
     ) -> list[Passage]:
         """The passages that answer, best first."""
         options: dict[str, Any] = {"top_k": top_k, "min_score": min_score, "where": where, "bar": getattr(self._embedder, "relevant", None)}

@@ -158,11 +158,14 @@ class Index:
         vector: Array | None,
         *,
         top_k: int,
-        min_score: float,
+        min_score: float | None,
         where: Mapping[str, Any] | None = None,
         bar: float | None = None,
     ) -> list[Passage]:
-        """The passages that answer, best first; none where nothing fits. `bar` is that of `fusion.fitting`."""
+        """The passages that answer, best first.
+
+        `min_score` alone decides what is left out; where it is None, `fusion.fitting` does, with `bar`, and nothing may fit.
+        """
         alive, chunks = self._alive, self._chunks
         lexical = self._lexicon.score(question, alive)
         size = min(len(alive), len(lexical.share))
@@ -176,9 +179,9 @@ class Index:
             cosine = np.where(self._embedded[:size], self._vectors[:size] @ vector, 0.0)
             score = np.clip(cosine, 0.0, 1.0)
             order = fuse(lexical.bm25[:size], cosine, alive[:size])
-        floor = max(min_score, 0.0)
-        slots = best(order, allowed & (score >= floor) & ((score > 0) | (order > 0)), top_k)
-        slots = fitting(slots, lexical.share[:size], cosine, bar)
+        slots = best(order, allowed & (score >= (min_score or 0.0)) & ((score > 0) | (order > 0)), top_k)
+        if min_score is None:
+            slots = fitting(slots, lexical.share[:size], cosine, bar)
         return [chunks[slot].passage(round(min(float(score[slot]), 1.0), 6)) for slot in slots]
 
 

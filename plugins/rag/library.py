@@ -56,7 +56,7 @@ def build(parts: Parts) -> "Rag":
         chunk_size=1000,
         chunk_overlap=None,
         top_k=settings.top_k,
-        min_score=settings.min_score,
+        min_score=settings.min_score if "min_score" in settings.model_fields_set else None,
         cwd=None,
         max_file_bytes=20 * MEBIBYTE,
         retry_delay_ms=30_000,

@@ -19,7 +19,7 @@ class Options:
     given: tuple[Document, ...]
     cutting: Cutting
     top_k: int
-    min_score: float
+    min_score: float | None
     cwd: Path
     retry_delay: float
     on_error: Callable[[Exception], None] | None
@@ -47,7 +47,8 @@ def checked(
     whole("max_file_bytes", max_file_bytes, least=1)
     whole("retry_delay_ms", retry_delay_ms, least=0)
     whole("top_k", top_k, least=1)
-    share("min_score", min_score)
+    if min_score is not None:
+        share("min_score", min_score)
     for name, value in (("pdf", pdf), ("on_error", on_error)):
         if value is not None and not callable(value):
             raise wrong(name, value, "a function")
@@ -57,7 +58,7 @@ def checked(
         given=given,
         cutting=Cutting(chunk_size, overlap, max_file_bytes, pdf),
         top_k=top_k,
-        min_score=float(min_score),
+        min_score=None if min_score is None else float(min_score),
         cwd=Path(cwd).absolute() if cwd is not None else Path.cwd(),
         retry_delay=retry_delay_ms / 1000,
         on_error=on_error,

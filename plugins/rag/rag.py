@@ -31,7 +31,7 @@ def create_rag(
     chunk_size: int = 1000,
     chunk_overlap: int | None = None,
     top_k: int = 3,
-    min_score: float = 0,
+    min_score: float | None = None,
     persist_path: str | Path | None = None,
     cwd: str | Path | None = None,
     max_file_bytes: int = 20 * MEBIBYTE,
@@ -41,8 +41,9 @@ def create_rag(
 ) -> "Rag":
     """A retriever over files, folders and texts. Reads nothing until `warmup()` or first use.
 
-    `chunk_size` and `chunk_overlap` (default 150, at most a quarter of the size) are characters; `persist_path` is a `.json` or `.db` file;
-    `cwd` is the base of relative paths. Raises RagError INVALID_OPTIONS that names the option, its value and what is allowed.
+    `chunk_size` and `chunk_overlap` (default 150, at most a quarter of the size) are characters. `min_score` of None leaves it to what is
+    calibrated for the embedder whether anything fits; a number, 0 too, stands alone. `persist_path` is a `.json` or `.db` file; `cwd` is
+    the base of relative paths. Raises RagError INVALID_OPTIONS that names the option, its value and what is allowed.
     """
     options = check.checked(
         documents=documents,
@@ -87,8 +88,10 @@ class Rag:
     ) -> list[Passage]:
         """The passages that answer a question, best first; none where nothing fits.
 
-        `where` filters by `source`, `section`, `doc_id`, `language` or a key of a document's metadata; a list means any of. Builds the
-        index where it is not built. After a failed ingestion the same error is raised at once for `retry_delay_ms`.
+        `min_score` (0 to 1) decides alone what is left out, so that 0 gives the best whatever they are; where it is not set, here or for
+        the retriever, what fits is told by the bar that is calibrated for the embedder. `where` filters by `source`, `section`, `doc_id`,
+        `language` or a key of a document's metadata; a list means any of. Builds the index where it is not built. After a failed
+        ingestion the same error is raised at once for `retry_delay_ms`.
         """
         count, floor = self._options.top_k if top_k is None else top_k, self._options.min_score if min_score is None else min_score
         if not isinstance(query, str):
@@ -96,12 +99,13 @@ class Rag:
         if where is not None and not isinstance(where, Mapping):
             raise check.wrong("where", where, "a mapping of names to values")
         check.whole("top_k", count, least=1)
-        check.share("min_score", floor)
+        if floor is not None:
+            check.share("min_score", floor)
         if self._failure is not None and time.monotonic() - self._failed_at < self._options.retry_delay:
             raise self._failure
         await self._ready()
         vector = await self._question(query)
-        return await self._collection.search(query, vector, top_k=count, min_score=float(floor), where=where)
+        return await self._collection.search(query, vector, top_k=count, min_score=floor, where=where)
 
     async def _question(self, query: str) -> Any:
         """The question's vector, or None where there is no embedder, or it is down: then words alone answer, and it rests for a while."""

@@ -19,7 +19,7 @@ def filled(*chunks: Chunk, vectors: dict[str, np.ndarray] | None = None) -> Inde
 
 
 def found(index: Index, question: str, **options: object) -> list[str]:
-    hits = index.search(question, None, **{"top_k": 3, "min_score": 0.0, **options})  # type: ignore[arg-type]
+    hits = index.search(question, None, **{"top_k": 3, "min_score": None, **options})  # type: ignore[arg-type]
     return [hit.text for hit in hits]
 
 
@@ -54,6 +54,16 @@ def test_min_score_compares_with_the_score() -> None:
 
     assert found(index, "envío en días hábiles", min_score=hit.score - 0.01) == [ENVIOS.text]
     assert found(index, "envío en días hábiles", min_score=hit.score + 0.01) == []
+
+
+def test_a_min_score_stands_alone() -> None:
+    """Not set, a question that hardly fits finds nothing; 0 or any number decides alone, whatever is calibrated."""
+    index = filled(PAGOS, ENVIOS)
+    question = "¿en qué envío viene la guitarra eléctrica de segunda mano?"
+
+    assert found(index, question) == []
+    assert found(index, question, min_score=0.0) == [ENVIOS.text]
+    assert found(index, question, min_score=0.01) == [ENVIOS.text]
 
 
 def test_filters_name_the_source_the_section_or_any_key() -> None:

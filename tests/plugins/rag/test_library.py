@@ -247,3 +247,13 @@ async def test_a_folder_that_cannot_be_read_for_now_loses_nothing(home: Path) ->
             assert await bot.library.retrieve("¿hay wifi en la tienda?")
     finally:
         (home / "docs/sub").chmod(0o755)
+
+
+async def test_the_bar_of_the_settings_counts_only_where_it_is_set(home: Path) -> None:
+    """Unset, a turn gets no passages that have nothing to do with it; BOT_MIN_SCORE=0 gives the best whatever they are."""
+    question = "¿cuánto tarda en hacerse famosa una banda de guitarras eléctricas?"
+
+    async with opened(home) as bot:
+        assert not (await bot.ai.reply_in_chat_detailed("chat", question)).citations
+    async with opened(home, BOT_MIN_SCORE="0") as bot:
+        assert (await bot.ai.reply_in_chat_detailed("chat", question)).citations

@@ -75,6 +75,16 @@ async def test_nothing_is_found_for_what_has_nothing_to_do_with_it(docs: Path) -
     assert await rag.retrieve("¿Cuánto tarda el envío a Canarias?")
 
 
+async def test_a_min_score_that_is_given_decides_alone(docs: Path) -> None:
+    """Not set, nothing may fit; a number, of the call before that of the retriever, is the only bar."""
+    plain, low = (create_rag(documents=["docs"], cwd=docs, min_score=bar) for bar in (None, 0))
+    question = "¿cuánto tarda en hacerse famosa una banda de guitarras eléctricas?"
+
+    assert await plain.retrieve(question) == []
+    assert await plain.retrieve(question, min_score=0) == await low.retrieve(question) != []
+    assert await low.retrieve(question, min_score=0.9) == []
+
+
 async def test_filters_reach_the_index(docs: Path) -> None:
     """By source, and by the metadata of a document."""
     (docs / "docs/otro.md").write_text("El envío a Ceuta tarda nueve días.")
