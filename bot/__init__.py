@@ -29,6 +29,7 @@ from bot.ports import (
     Embedder,
     FactStore,
     Fence,
+    Files,
     IngestOutcome,
     Jobs,
     Library,
@@ -42,6 +43,7 @@ from bot.ports import (
     Row,
     Said,
     Transaction,
+    Transcriber,
 )
 from bot.registry import Command, Migrations, Parts, Registry, Tool, said, tool_of
 from bot.settings import Section, Settings
@@ -117,6 +119,7 @@ __all__ = [
     "Fact",
     "FactStore",
     "Fence",
+    "Files",
     "Handler",
     "IngestOutcome",
     "Job",
@@ -161,6 +164,7 @@ __all__ = [
     "ToolCall",
     "ToolSpec",
     "Transaction",
+    "Transcriber",
     "Update",
     "Usage",
     "User",

@@ -26,6 +26,7 @@ BUILT_IN = (
     "plugins.memory",
     "plugins.rag",
     "plugins.ai",
+    "plugins.ai.transcription",
     "bot.transports.telegram",
     "handlers.basics",
     "handlers.privacy",

@@ -116,6 +116,9 @@ class Settings(Section):
     )
     max_context_tokens: int = _field(8000, "BOT_MAX_CONTEXT_TOKENS", "model", "estimated tokens that a prompt may take", ge=256)
     system_prompt: str | None = _field(None, "BOT_SYSTEM_PROMPT", "model", "who the bot is; replaces the built-in words")
+    transcribe_model: str | None = _field(
+        None, "BOT_TRANSCRIBE_MODEL", "model", "model of the same server that writes down voice notes, as in whisper-1; none means off"
+    )
 
     database_url: str = _field("sqlite:///data/bot.db", "BOT_DATABASE_URL", "storage", "sqlite:///path or sqlite:///:memory:")
     data_dir: Path = _field(Path("data"), "BOT_DATA_DIR", "storage", "where exports and the terminal's history are written")

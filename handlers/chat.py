@@ -1,6 +1,10 @@
 """Anything that is no command: a turn. Read this file first; the others are like it."""
 
-from bot import Context, Registry
+from dataclasses import replace
+
+from bot import Attachment, BadRequest, Context, Files, Registry, Transcriber
+
+LONGEST_VOICE = 10 << 20  # bytes: about an hour as Telegram records it
 
 
 def _(message: str) -> str:
@@ -45,5 +49,16 @@ async def answer(ctx: Context) -> None:
 
 
 async def wordless(ctx: Context) -> None:
-    """A voice note, a sticker, a place: a sentence about what to do instead."""
+    """A voice note is written down and answered, where that is set up; for the rest, a sentence about what to do instead."""
+    if ctx.update.other == "voice" and ctx.attachments and ctx.files and ctx.bot.settings.transcribe_model:
+        await _heard(ctx, ctx.attachments[0], ctx.files)
+        return
     await ctx.reply(ctx._(WORDLESS.get(ctx.update.other or "", OTHERWISE)))
+
+
+async def _heard(ctx: Context, voice: Attachment, files: Files) -> None:
+    data = await files.fetch(voice, max_bytes=LONGEST_VOICE)
+    said = await ctx.bot.parts.find(Transcriber).transcribe(data, voice.name, lang=ctx.lang)
+    if not said:
+        raise BadRequest(ctx._("I could not make out a word of that. Please try again, or write it to me."))
+    await answer(replace(ctx, update=replace(ctx.update, text=said, other=None)))

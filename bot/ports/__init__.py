@@ -1,7 +1,7 @@
 """The seams: what one part may ask of another. Each is small; its docstring says what is promised and what is raised."""
 
 from bot.ports.assistant import Assistant, Deliver, Recall, ReplyStream
-from bot.ports.models import Embedder, IngestOutcome, Library, Provider, Retriever, Said
+from bot.ports.models import Embedder, IngestOutcome, Library, Provider, Retriever, Said, Transcriber
 from bot.ports.platforms import Delivers, Edits, Files, Moderated, Revises, Sends, Streams
 from bot.ports.storage import Database, FactStore, Fence, Jobs, Marks, MessageStore, Params, Reader, Row, Transaction
 
@@ -33,4 +33,5 @@ __all__ = [
     "Sends",
     "Streams",
     "Transaction",
+    "Transcriber",
 ]

@@ -71,6 +71,14 @@ class IngestOutcome(Protocol):
     def chunks(self) -> int: ...
 
 
+class Transcriber(Protocol):
+    """Writes down what is said in a recording. Raises ModelError and its kinds."""
+
+    async def transcribe(self, data: bytes, name: str, *, lang: str) -> str:
+        """The words; `name` ends in the kind of file, `lang` is the language that is likely."""
+        ...
+
+
 class Library(Retriever, Protocol):
     """The documents that the bot answers from. Every failure is a RagError; a bad file is an outcome, never an exception."""
 

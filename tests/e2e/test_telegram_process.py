@@ -93,7 +93,7 @@ async def test_a_webhook_takes_updates_once_and_only_with_the_secret(tmp_path: P
     port = free_port()
     url = f"http://127.0.0.1:{port}/hook"
     env = {"TELEGRAM_WEBHOOK_URL": url, "TELEGRAM_WEBHOOK_SECRET": SECRET, "BOT_HTTP_PORT": str(port)}
-    async with world(tmp_path, **env) as here, aiohttp.ClientSession() as session:
+    async with world(tmp_path, BOT_TRANSCRIBE_MODEL="whisper-1", **env) as here, aiohttp.ClientSession() as session:
         await here.telegram.until(lambda: here.telegram.webhook)
         headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET}
 
@@ -114,6 +114,7 @@ async def test_a_webhook_takes_updates_once_and_only_with_the_secret(tmp_path: P
         await here.telegram.say("y otra", user=1)
         await here.telegram.push()
         await here.telegram.answer(1, 2)
+        await _speak(here)
 
     assert answers == [403, 403, 413, 400, 200, 200, 200]
     assert [text.split("\n")[0] for text in here.telegram.texts(1)] == ["eco: hola", "eco: y otra"]
@@ -136,3 +137,16 @@ async def test_a_flood_is_answered_in_order_within_the_limits(tmp_path: Path) ->
     assert here.telegram.busiest(seconds=1.0) <= 30
     assert here.telegram.busiest(seconds=60.0, chat=-11) <= 20
     assert "asks to wait" not in here.bot.said
+
+
+async def _speak(here: World) -> None:
+    """A voice note is fetched, written down by the model's server and answered; one that is too long is not fetched."""
+    here.telegram.files["v1"] = b"OggS..."
+    here.model.transcript = "cuánto cuesta el envío"
+    await here.telegram.say(None, user=2, voice={"file_id": "v1", "duration": 3, "mime_type": "audio/ogg", "file_size": 7})
+    await here.telegram.say(None, user=3, voice={"file_id": "v2", "duration": 9999, "mime_type": "audio/ogg", "file_size": 11 << 20})
+    await here.telegram.push()
+
+    assert (await here.telegram.answer(2)).startswith("eco: cuánto cuesta el envío")
+    assert "10 MB" in await here.telegram.answer(3)
+    assert [(data, model) for _, data, model in here.model.heard] == [(b"OggS...", "whisper-1")]

@@ -21,6 +21,8 @@ class ModelServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
     left: int = 0
+    heard: list[tuple[str, bytes, str]] = field(default_factory=list)
+    transcript: str = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The next act of the script; the last repeats."""
@@ -34,6 +36,14 @@ class ModelServer:
             self.left += 1
             raise
 
+    async def listen(self, request: web.Request) -> web.Response:
+        """Write down a recording: `transcript`, whatever it is; `heard` keeps its name, its bytes and the model that was asked for."""
+        form = await request.post()
+        file = form["file"]
+        assert isinstance(file, web.FileField)
+        self.heard.append((file.filename, file.file.read(), str(form["model"])))
+        return web.json_response({"text": self.transcript})
+
 
 @asynccontextmanager
 async def model_server(*script: Act) -> AsyncIterator[ModelServer]:
@@ -41,6 +51,7 @@ async def model_server(*script: Act) -> AsyncIterator[ModelServer]:
     server = ModelServer(list(script))
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
+    app.router.add_post("/v1/audio/transcriptions", server.listen)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from aiogram.methods import AnswerCallbackQuery, EditMessageReplyMarkup, GetChatAdministrators, GetMe, SetWebhook
 
-from bot.errors import BadRequest, ConfigurationError, TransportError
+from bot.errors import BadRequest, ConfigurationError, TransportError, TransportUnavailable
 from bot.ports import ReplyStream, Transaction
 from bot.registry import Parts
 from bot.transports.telegram import joining
 from bot.transports.telegram.addressing import Me
-from bot.transports.telegram.api import Api, Refused
+from bot.transports.telegram.api import Api, Refused, Unauthorized
 from bot.transports.telegram.buttons import key_of, said_by
 from bot.transports.telegram.formatting import formatted, plain
 from bot.transports.telegram.interface import Menus, bring_up_to_date
@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 ADMINS_SECONDS = 300.0  # how long the administrators of a group are taken to be the same
 MOST_BYTES = 20 << 20  # Telegram gives no larger file to a bot
 MOST_REMEMBERED = 1_000
+REFUSED_SECONDS = 60.0  # between two tries with a token that was revoked
 
 
 def _(message: str) -> str:
@@ -237,7 +238,11 @@ class Telegram:
         await self._streaming.ended(letter.id)
         untouched = letter.id in self._streaming.untouched
         self._streaming.untouched.discard(letter.id)
-        await self._sending.deliver(letter, untouched=untouched)
+        try:
+            await self._sending.deliver(letter, untouched=untouched)
+        except Unauthorized as error:  # whoever runs the bot has to act; until then nothing is lost
+            self.state.problem = TransportError(str(error))
+            raise TransportUnavailable(str(error), seconds=REFUSED_SECONDS) from error
 
     async def show(self, letter: Letter, fragments: ReplyStream) -> None:
         """Show an answer while it is written."""
