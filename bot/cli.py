@@ -1,4 +1,4 @@
-"""The command line: run, ask, ingest, forget, export, check. Each returns an exit code that scripts can use."""
+"""The command line: run, ask, ingest, eval, forget, export, import, check. Each returns an exit code that scripts can use."""
 
 import argparse
 import asyncio
@@ -56,8 +56,12 @@ def _exit_code(error: BotError) -> int:
 def _words_of_the_shell(variables: Mapping[str, str]) -> Gettext:
     """The command line speaks the language of the shell, else the bot's own."""
     catalogs = Catalogs.load()
+    return catalogs.gettext(_shell_language(catalogs, variables))
+
+
+def _shell_language(catalogs: Catalogs, variables: Mapping[str, str]) -> str:
     shell = next((variables[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if variables.get(name)), "")
-    return catalogs.gettext(catalogs.match(shell) or catalogs.match(variables.get("BOT_DEFAULT_LANGUAGE")))
+    return catalogs.match(shell) or catalogs.match(variables.get("BOT_DEFAULT_LANGUAGE")) or catalogs.default
 
 
 # ---------------------------------------------------------------------------------------------- what there is
@@ -90,6 +94,11 @@ def _parser(_: Gettext) -> argparse.ArgumentParser:
     ask.add_argument("question", help=_("the question; - reads it from standard input"))
     ingest = add("ingest", _ingest, _("read files and folders into the documents that the bot answers from"))
     ingest.add_argument("paths", nargs="+", metavar="PATH", help=_("a file, or a folder with everything below it"))
+    evaluate = add("eval", _eval, _("measure how well documents are found, with questions whose answers are known"))
+    evaluate.add_argument("questions", metavar="FILE", help=_("questions, a JSON object on each line; - reads them from standard input"))
+    evaluate.add_argument("--report", metavar="FILE", help=_("write a page with plots and every question too, as HTML"))
+    evaluate.add_argument("--top-k", type=int, metavar="N", help=_("passages for a question, in place of BOT_TOP_K"))
+    evaluate.add_argument("--min-score", type=float, metavar="S", help=_("in place of BOT_MIN_SCORE"))
     forget = add("forget", _forget, _("erase everything that is held about a person"))
     forget.add_argument("user", metavar="USER", help=_("canonical id, as in telegram:123 or console:local"))
     export = add("export", _export, _("print everything that is held about a person, as JSON"))
@@ -247,6 +256,54 @@ def _outcome_line(outcome: IngestOutcome, _: Gettext) -> str:
     return f"{outcome.source}: {'; '.join(words)}"
 
 
+async def _eval(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
+    from bot.evaluation import measures, questions, report  # only this command needs them
+
+    if parsed.top_k is not None and not 1 <= parsed.top_k <= measures.DEPTH:
+        raise ConfigurationError(f"--top-k {parsed.top_k} cannot work: use 1 to {measures.DEPTH}")
+    if parsed.min_score is not None and not 0 <= parsed.min_score <= 1:
+        raise ConfigurationError(f"--min-score {parsed.min_score} cannot work: use 0 to 1")
+    asked, faults = questions.read(await _text_of(parsed.questions))
+    for fault in faults:
+        print(_("line {n} is left out: {why}").format(n=fault.line, why=_(fault.reason)), file=sys.stderr)
+    if not asked:
+        raise ConfigurationError(f"{parsed.questions!r} holds no question")
+    settings = configuration.settings
+    async with open_bot(configuration) as bot:
+        say = Progress()
+        results = await measures.ask(bot.library, asked, top_k=parsed.top_k, min_score=parsed.min_score, progress=say)
+        say.end()
+        unknown = questions.unknown(asked, [str(document["source"]) for document in await bot.library.listing()])
+    for fault in unknown:
+        print(_("line {n}: {why}").format(n=fault.line, why=_(fault.reason)), file=sys.stderr)
+    evaluation = report.Evaluation(results, faults, parsed.top_k or settings.top_k, unknown)
+    print("\n".join(report.lines(evaluation, _)))
+    if parsed.report:
+        now = settings.min_score if parsed.min_score is None else parsed.min_score
+        await _write(
+            parsed.report, report.page(evaluation, _, language=_shell_language(configuration.catalogs, environment()), min_score=now)
+        )
+        print(_("The report is in {file}").format(file=parsed.report))
+    return FAILED if faults else OK
+
+
+async def _text_of(name: str) -> str:
+    """What a file holds, or standard input. Raises ConfigurationError where it cannot be read."""
+    try:
+        return sys.stdin.read() if name == "-" else await asyncio.to_thread(Path(name).read_text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{name!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{name!r} is not UTF-8 text: {error}") from error
+
+
+async def _write(name: str, text: str) -> None:
+    try:
+        await asyncio.to_thread(Path(name).write_text, text, encoding="utf-8")
+    except OSError as error:
+        raise TransportError(f"{name!r} cannot be written: {error.strerror}") from error
+
+
 async def _forget(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
     async with open_bot(configuration, warm=False) as bot:
         counts = await bot.delete_subject(parsed.user)
@@ -269,10 +326,7 @@ async def _export(configuration: Configuration, parsed: argparse.Namespace, _: G
 
 async def _import(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
     try:
-        text = sys.stdin.read() if parsed.file == "-" else await asyncio.to_thread(Path(parsed.file).read_text, encoding="utf-8")
-        exported = json.loads(text)
-    except OSError as error:
-        raise ConfigurationError(f"{parsed.file!r} cannot be read: {error.strerror}") from error
+        exported = json.loads(await _text_of(parsed.file))
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{parsed.file!r} is not JSON: {error}") from error
     async with open_bot(configuration, warm=False) as bot:

@@ -112,10 +112,47 @@ def test_arguments_that_are_wrong(run: Run, arguments: list[str]) -> None:
     assert "usage" in err.lower()
 
 
-@pytest.mark.parametrize("arguments", [[], ["ask"], ["ingest"], ["forget"], ["export"], ["check"], ["run"]])
+@pytest.mark.parametrize("arguments", [[], ["ask"], ["ingest"], ["eval"], ["forget"], ["export"], ["check"], ["run"]])
 def test_help_helps(run: Run, arguments: list[str]) -> None:
     """Every command says what it does and what its exit codes mean."""
     code, out, _ = run(*arguments, "--help")
 
     assert code == OK
     assert "Exit codes" in out
+
+
+def test_documents_are_measured(run: Run, tmp_path: Path) -> None:
+    """Figures and misses are printed, a page is written, and a line that is no question is named and makes the exit code that of a part."""
+    questions = '{"question": "When does the shop open?", "source": "shop.md"}\n{"question": "Who won in 1954?", "answer": null}\n'
+    (tmp_path / "good.jsonl").write_text(questions, encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text(questions + "nonsense\n", encoding="utf-8")
+
+    good, out, err = run("eval", "good.jsonl", "--report", "report.html")
+    bad, _, complaint = run("eval", "bad.jsonl")
+
+    assert (good, err) == (OK, "")
+    assert "1 of 1 (100%)" in out
+    assert "1.000" in out
+    assert '<html lang="en">' in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert (bad, complaint) == (FAILED, "line 3 is left out: it is no JSON object\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.jsonl"], "'nowhere.jsonl' cannot be read"),
+        (["empty.jsonl"], "'empty.jsonl' holds no question"),
+        (["latin.jsonl"], "'latin.jsonl' is not UTF-8 text"),
+        (["empty.jsonl", "--top-k", "0"], "--top-k 0 cannot work: use 1 to 50"),
+        (["empty.jsonl", "--min-score", "2"], "--min-score 2.0 cannot work: use 0 to 1"),
+    ],
+)
+def test_nothing_to_measure_by(run: Run, tmp_path: Path, arguments: list[str], said: str) -> None:
+    """It is said in one line, with the exit code of misuse."""
+    (tmp_path / "empty.jsonl").write_text("\n", encoding="utf-8")
+    (tmp_path / "latin.jsonl").write_bytes("ñ".encode("latin-1"))
+
+    code, _, err = run("eval", *arguments)
+
+    assert code == MISUSED
+    assert said in err

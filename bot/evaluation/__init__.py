@@ -1,0 +1,1 @@
+"""How well documents are found: questions whose answers are known are asked, and what was found is measured and reported."""
