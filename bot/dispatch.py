@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,7 @@ class Dispatcher:
         self._answering: dict[str, ReplyStream] = {}
         self._open_lines: set[str] = set()
         self._changed = asyncio.Event()
+        self._at_work: Counter[str] = Counter()  # by line: a row under way says no more whose it is once that person is erased
         self._jobs = _Lane(core.jobs.queue, self._job, core.registry.jobs)
         there = core.transports
         self._lanes = (_Lane(core.inbox, self._update, there, URGENT), _Lane(core.outbox, self._send, there), self._jobs)
@@ -68,7 +70,9 @@ class Dispatcher:
         core = self._core
         while True:
             changed = self._changed  # noted before looking, so that what ends in between is not missed
-            if not await core.inbox.waiting(line=chat_key) and not await core.outbox.waiting(line=chat_key):
+            at_work = self._at_work[chat_key]
+            waiting = await core.inbox.waiting(line=chat_key) or await core.outbox.waiting(line=chat_key)
+            if not (at_work or waiting or self._at_work[chat_key]):
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):  # wait_for of Python 3.11 can swallow a cancellation
@@ -118,6 +122,7 @@ class Dispatcher:
         return None if full and not lane.urgent else await lane.queue.claim(urgent=lane.urgent, only_urgent=full, via=lane.via)
 
     async def _one(self, lane: _Lane, entry: Entry) -> None:
+        self._at_work[entry.line] += 1
         try:
             await lane.work(entry)
         except asyncio.CancelledError as error:
@@ -128,6 +133,7 @@ class Dispatcher:
             await self._failed(lane.queue, entry, error)
         finally:
             lane.busy -= entry.kind not in lane.urgent
+            self._at_work -= Counter([entry.line])  # and without those that are at none
         lane.queue.notify()
         if lane.queue is self._core.jobs.queue:
             self._core.jobs.finished()

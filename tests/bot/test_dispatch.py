@@ -225,6 +225,20 @@ async def test_an_erasure_under_way_is_silent() -> None:
         assert set((await states(bot, "inbox")).values()) == {"done"}
 
 
+async def test_a_chat_is_settled_when_the_words_about_an_erasure_are_sent() -> None:
+    """The row under way is nobody's any more once its person is erased; what it has still to say is waited for all the same."""
+
+    def register(registry: Registry) -> None:
+        @registry.command("gone")
+        async def gone(ctx: Context) -> None:
+            await ctx.people.erase(ctx.sender)
+            await asyncio.sleep(0.05)
+            await ctx.reply("gone")
+
+    async with opened(register) as bot:
+        assert await bot.say("/gone", user="ana") == ["gone"]
+
+
 async def test_a_cancellation_from_within_is_an_error() -> None:
     """A CancelledError that nobody sent to the bot does not stop it, nor run the update for ever."""
     plugin = failing(asyncio.CancelledError())
