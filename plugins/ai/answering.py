@@ -41,7 +41,7 @@ class Model:
     seconds: float | None = None
 
     async def answer(self, prompt: Prompt, context: Any, stop: Stop) -> AsyncGenerator[str, None]:
-        """The fragments of the answer. Raises ModelError; ends without an error where `stop` was requested.
+        """The fragments of the answer. Raises ModelError; ends without an error where `stop` was requested, with what was taken by then.
 
         The provider runs in a task of its own: so a stop reaches it at once, its deadline does not run while a slow reader reads, and
         nothing is yielded inside a time-out.
@@ -56,7 +56,7 @@ class Model:
 
         stop.calls(end)
         try:
-            while (fragment := await fragments.get()) is not None:
+            while (fragment := await fragments.get()) is not None and not stop.requested:  # a quick model is ahead of who reads
                 yield fragment
             if not stop.requested:
                 task.result()

@@ -461,6 +461,18 @@ async def test_stopping_keeps_what_there_is() -> None:
         assert model.closed == 1
 
 
+async def test_stopping_drops_what_nobody_took_yet() -> None:
+    """A model may be far ahead of whoever reads: a stop keeps what was taken, not what it had written by then."""
+    async with client("palabra " * 50) as (ai, _):
+        stream = ai.reply_in_chat_stream("c", "¿?")
+        shown = [await anext(stream) for _ in range(3)]
+        await stream.stop()
+        shown += [fragment async for fragment in stream]
+
+        assert stream.reply is not None
+        assert stream.reply.text == "".join(shown) == "palabra palabra palabra"
+
+
 class Endless(MockAIProvider):
     """A model that never ends by itself."""
 
