@@ -18,29 +18,31 @@ MIGRATIONS = Migrations("memory", Path(__file__).parent / "migrations")
 
 
 class OwnDatabase:
-    """A Database that is opened when it is first used. It is closed by `aclose`, or with the event loop."""
+    """A Database that is opened when it is first used. It is closed by `aclose`, or with the event loop.
+
+    A task of its own opens and closes it: an event loop that ends cancels its tasks, and so what nobody closed is closed in order.
+    """
 
     agent_id = "default"
 
     def __init__(self, url: str = "sqlite:///:memory:") -> None:
         self._url = url
-        self._lock = asyncio.Lock()
-        self._holder: AbstractAsyncContextManager[Database] | None = None
-        self._database: Database | None = None
+        self._holding: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[Database] | None = None
 
     async def _open(self) -> Database:
-        if self._database is None:
-            async with self._lock:
-                if self._database is None:
-                    self._holder = open_database(self._url, migrations=[MIGRATIONS], core=False)
-                    self._database = await self._holder.__aenter__()
-        return self._database
+        if self._opened is None or (self._opened.done() and (self._opened.cancelled() or self._opened.exception())):
+            self._opened = asyncio.get_running_loop().create_future()
+            # in a context of its own: the one here may say that it is inside a transaction
+            self._holding = asyncio.create_task(_hold(self._url, self._opened), context=contextvars.Context())
+        return await asyncio.shield(self._opened)
 
     async def aclose(self) -> None:
         """Close the database; what was in memory is gone."""
-        holder, self._holder, self._database = self._holder, None, None
-        if holder is not None:
-            await holder.__aexit__(None, None, None)
+        holding, self._holding, self._opened = self._holding, None, None
+        if holding is not None:
+            holding.cancel()
+            await asyncio.wait({holding})
 
     async def all(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """The rows of one SELECT."""
@@ -67,6 +69,20 @@ class OwnDatabase:
     async def scrub(self) -> bool:
         """Overwrite what was deleted wherever the engine still holds it."""
         return await (await self._open()).scrub()
+
+
+async def _hold(url: str, opened: "asyncio.Future[Database]") -> None:
+    """Keep a database open until this is cancelled; `opened` gets it, or why there is none."""
+    try:
+        async with open_database(url, migrations=[MIGRATIONS], core=False) as database:
+            opened.set_result(database)
+            await asyncio.Event().wait()
+    except BotError as error:
+        if opened.done():
+            raise
+        opened.set_exception(error)
+    finally:
+        opened.cancel()  # nobody waits for ever: this has no effect where there is a result
 
 
 class NoFence:
