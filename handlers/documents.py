@@ -165,8 +165,10 @@ def _path(ctx: Context) -> Path | None:
 
 
 def looks_like_path(said: str) -> bool:
-    """Whether one word or more can only be meant as a path."""
-    return said.startswith(("/", "./", "../", "~", ".\\", "..\\")) or (" " not in said and said.casefold().endswith(READABLE))
+    """Whether one word or more can only be meant as a path: no text is one word with a slash in it."""
+    one_word = len(said.split()) == 1
+    begun = said.startswith(("/", "./", "../", "~", ".\\", "..\\"))
+    return begun or (one_word and ("/" in said or "\\" in said or said.casefold().endswith(READABLE)))
 
 
 def confined(said: str, roots: Iterable[Path]) -> Path | None:

@@ -167,6 +167,7 @@ def test_a_text_is_told_from_a_path() -> None:
     """A sentence with a slash in it is a sentence."""
     assert looks_like_path("docs/faq.md")
     assert looks_like_path("../x y.md")
+    assert looks_like_path("docs/es/../../LICENSE")
     assert not looks_like_path("Abrimos 24/7 y los domingos.")
     assert not looks_like_path("entrada y/o salida")
 
