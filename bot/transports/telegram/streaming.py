@@ -89,8 +89,9 @@ class Streaming:
         if not painter.done():
             await asyncio.wait({painter}, timeout=GRACE_SECONDS)
             painter.cancel()
-        with contextlib.suppress(asyncio.CancelledError, TransportError):
-            await painter
+        [failure] = await asyncio.gather(painter, return_exceptions=True)
+        if isinstance(failure, Exception):  # what is shown meanwhile is of no weight: the outbox has the answer
+            log.warning("an answer could not be shown while it was written: %s", type(failure).__name__)
 
     async def _withdraw(self, letter: Letter) -> None:
         """An answer that broke off leaves nothing half-said."""

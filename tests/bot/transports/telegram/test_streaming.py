@@ -1,0 +1,116 @@
+"""Streaming: what is shown meanwhile holds nothing up, and leaves nothing half-said."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.database import open_database
+from bot.errors import ModelError
+from bot.registry import Migrations
+from bot.transports import telegram
+from bot.transports.telegram.api import Api
+from bot.transports.telegram.pacing import Pace, Pacer
+from bot.transports.telegram.sending import Sending
+from bot.transports.telegram.store import Store
+from bot.transports.telegram.streaming import Streaming
+from bot.values import Letter
+from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
+
+PRIVATE = Letter("telegram:1:5:answer", "telegram:7", question="5", user_id="telegram:7", markdown=True)
+GROUP = Letter("telegram:1:6:answer", "telegram:-5", question="6", user_id="telegram:7", quotes=True, markdown=True)
+
+
+class Words:
+    """An answer that comes word by word; it breaks off with an error where one is given."""
+
+    reply = None
+
+    def __init__(self, *words: str, every: float = 0.3, error: Exception | None = None) -> None:
+        self._words = list(words)
+        self._every = every
+        self._error = error
+
+    async def stop(self) -> None:
+        """Nothing here stops it."""
+
+    def __aiter__(self) -> "Words":
+        return self
+
+    async def __anext__(self) -> str:
+        if not self._words:
+            if self._error:
+                raise self._error
+            raise StopAsyncIteration
+        await asyncio.sleep(self._every)
+        return self._words.pop(0)
+
+
+@dataclass
+class Stage:
+    """What a test shows on, and what is seen of it."""
+
+    server: Telegram
+    streaming: Streaming
+    store: Store
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    """A stand-in and a database in memory."""
+    migrations = [Migrations("telegram", Path(telegram.__file__).parent / "migrations")]
+
+    async def moved(old: int, new: int) -> None: ...
+
+    async with (
+        telegram_server() as server,
+        Api(TOKEN, base=server.url) as api,
+        open_database("sqlite:///:memory:", migrations=migrations) as database,
+    ):
+        store, pacer = Store(database, lambda: 1), Pacer(Pace())
+        sending = Sending(api, store, pacer, key=b"k" * 32, clock=lambda: 1, moved=moved)
+        yield Stage(server, Streaming(api, sending, store, pacer), store)
+
+
+async def test_a_quick_answer_needs_no_sign(stage: Stage) -> None:
+    """So that nothing stands in the way of its final text."""
+    await stage.streaming.show(PRIVATE, Words("hola", every=0.01))
+
+    assert stage.server.calls == []
+
+
+async def test_thinking_comes_first_then_the_words(stage: Stage) -> None:
+    """A draft without text where nothing has come yet; the newest state after it, as far as the pace allows."""
+    await stage.streaming.show(PRIVATE, Words("uno ", "dos ", "**tres** ", "cuatro ", every=0.8))
+    drafts = stage.server.sent(7, method="sendMessageDraft")
+
+    assert drafts[0].get("text") is None
+    assert drafts[-1]["text"].startswith("uno dos")
+    assert stage.server.busiest(seconds=1.0, chat=7) == 1
+
+
+async def test_where_drafts_are_refused_typing_is_shown(stage: Stage) -> None:
+    """An older server knows no drafts."""
+    stage.server.faults["sendMessageDraft"].append("404 Not Found: method not found")
+    await stage.streaming.show(PRIVATE, Words("uno ", "dos", every=3.2))
+
+    assert [call.method for call in stage.server.calls] == ["sendChatAction"]
+
+
+@pytest.mark.parametrize("fault", ["html", "drop_before", "429 Too Many Requests: retry after 9", "401 Unauthorized"])
+async def test_a_platform_that_is_away_holds_nothing_up(stage: Stage, fault: str) -> None:
+    """All fragments are taken, and no error comes of it."""
+    stage.server.faults["sendMessageDraft"].append(fault)
+    await asyncio.wait_for(stage.streaming.show(PRIVATE, Words("uno ", "dos", every=0.5)), 3)
+
+
+async def test_an_answer_that_breaks_off_leaves_nothing_in_the_group(stage: Stage) -> None:
+    """What stood there is taken away; the words about the error come by themselves."""
+    with pytest.raises(ModelError):
+        await stage.streaming.show(GROUP, Words("uno ", "dos ", "tres ", "cuatro ", every=0.6, error=ModelError("gone")))
+
+    assert [call.method for call in stage.server.calls if call.method != "sendChatAction"] == ["sendMessage", "deleteMessage"]
+    assert stage.server.texts(-5) == []
+    assert await stage.store.parts(GROUP.id) == []
