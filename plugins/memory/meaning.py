@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ log = logging.getLogger(__name__)
 
 SECONDS = 1.0  # the turn waits two for memory
 MOST_VECTORS = 20_000
+AT_ONCE = 8  # facts that are embedded together: those that came in time stay for the next turn
 
 
 class Meaning:
@@ -38,10 +40,8 @@ class Meaning:
             task.cancel()
             log.warning("the embedder gave no vectors for facts in time: they are chosen by their words")
             return words
-        if error := task.exception():
-            if not isinstance(error, BotError):
-                raise error
-            log.warning("the embedder failed for facts: %s", error.code)
+        if error := task.exception():  # whatever it is: an embedder can be anybody's, and without it there are still the words
+            log.warning("the embedder failed for facts: %s", error.code if isinstance(error, BotError) else type(error).__name__)
             return words
         most = max(words, default=0.0) or 1.0
         return [cosine + 0.3 * word / most for cosine, word in zip(task.result(), words, strict=True)]
@@ -49,10 +49,17 @@ class Meaning:
     async def _cosines(self, facts: Sequence[Fact], question: str) -> list[float]:
         embedder, texts = self._embedder(), [fact.text for fact in facts]
         missing = list(dict.fromkeys(text for text in texts if hash(text) not in self._vectors))
-        for text, vector in zip(missing, await embedder.embed(missing) if missing else (), strict=True):
-            self._vectors[hash(text)] = vector
+        for start in range(0, len(missing), AT_ONCE):
+            batch = missing[start : start + AT_ONCE]
+            for text, vector in zip(batch, await embedder.embed(batch), strict=True):
+                self._vectors[hash(text)] = vector
         asked = await getattr(embedder, "embed_query", lambda text: embedder.embed([text]))(question)
-        cosines = [float(self._vectors[hash(text)] @ asked[0]) for text in texts]
+        cosines = [_number(self._vectors[hash(text)] @ asked[0]) for text in texts]
         while len(self._vectors) > MOST_VECTORS:
             self._vectors.popitem(last=False)
         return cosines
+
+
+def _number(cosine: float) -> float:
+    """A vector that is no number says nothing."""
+    return float(cosine) if math.isfinite(cosine) else 0.0
