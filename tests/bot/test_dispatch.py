@@ -228,15 +228,22 @@ async def test_an_erasure_under_way_is_silent() -> None:
 async def test_a_chat_is_settled_when_the_words_about_an_erasure_are_sent() -> None:
     """The row under way is nobody's any more once its person is erased; what it has still to say is waited for all the same."""
 
+    erased = asyncio.Event()
+
     def register(registry: Registry) -> None:
         @registry.command("gone")
         async def gone(ctx: Context) -> None:
             await ctx.people.erase(ctx.sender)
+            erased.set()
             await asyncio.sleep(0.05)
             await ctx.reply("gone")
 
     async with opened(register) as bot:
-        assert await bot.say("/gone", user="ana") == ["gone"]
+        await bot.accept(update("/gone"))
+        await erased.wait()
+        await bot.settled("test:ana")
+
+        assert texts(bot.transport.sent) == ["gone"]
 
 
 async def test_a_cancellation_from_within_is_an_error() -> None:

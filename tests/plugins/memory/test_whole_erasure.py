@@ -134,8 +134,8 @@ PLACES = {"facts", "memory_changes", "memory_queue", "messages", "inbox", "outbo
 
 @pytest.mark.parametrize("reader", [False, True], ids=["alone", "with a reader open"])
 async def test_nothing_of_a_person_is_left_anywhere(tmp_path: Path, reader: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """Planted in every table, in files, in RAM and in what is under way: after /forget_me the canary is in no table, no byte of a file, no
-    line of the log at DEBUG and no later call of the model, after a restart too; and the other person's rows are the same, byte for byte."""
+    """Planted in tables, files, RAM and what is under way: after /forget_me the canary is in no table, no byte of a file, no line of the
+    log at DEBUG and no later call of the model, after a restart too; and the other person's rows are the same, byte for byte."""
     for name in ("bot", "handlers", "plugins"):
         caplog.set_level(logging.DEBUG, logger=name)
     data, provider = tmp_path / "data", Parrot()
