@@ -21,6 +21,7 @@ from bot.errors import (
     StorageError,
     SubjectErased,
 )
+from bot.followups import is_follow_up
 from bot.log import Counters
 from bot.ports import (
     Assistant,
@@ -171,6 +172,7 @@ __all__ = [
     "chat_key_of",
     "create_memory",
     "detect",
+    "is_follow_up",
     "memory_options",
     "open_database",
     "rag_options",

@@ -198,10 +198,18 @@ class Collection:
         return len(vector) == self._index.dimension
 
     async def search(
-        self, question: str, vector: Array | None, *, top_k: int, min_score: float | None, where: Mapping[str, Any] | None
+        self,
+        question: str,
+        vector: Array | None,
+        *,
+        top_k: int,
+        min_score: float | None,
+        where: Mapping[str, Any] | None,
+        previous: Sequence[str],
     ) -> list[Passage]:
         """The passages that answer, best first."""
-        options: dict[str, Any] = {"top_k": top_k, "min_score": min_score, "where": where, "bar": getattr(self._embedder, "relevant", None)}
+        options: dict[str, Any] = {"top_k": top_k, "min_score": min_score, "where": where, "previous": previous}
+        options["bar"] = getattr(self._embedder, "relevant", None)
         if len(self._index) > IN_A_THREAD:
             return await asyncio.to_thread(self._index.search, question, vector, **options)
         return self._index.search(question, vector, **options)

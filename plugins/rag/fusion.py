@@ -1,5 +1,6 @@
 """Which chunks answer, in what order: the lexical and the dense scores of every chunk made one. Pure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 DENSE_WEIGHT = 0.6
+FADING = 0.5  # of each question before: half as much as the one that came after it
 RELEVANT_SHARE = 0.44  # a question of which no chunk holds so much finds nothing
 SHARE_LIFT = 0.1  # what a chunk that holds the whole question gains on the cosine that it must reach
 COMPANION = 0.5, 0.03  # what stands behind a chunk that fits holds this part of the share, or is this far below the cosine
@@ -26,6 +28,29 @@ def _stretched(scores: Array, live: Array) -> Array:
         return np.zeros_like(scores)
     low, high = scores[live].min(), scores[live].max()
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+
+
+def carried(own: Array, before: Sequence[Array]) -> Array:
+    """A question's scores with half of those of the question before it, a quarter of those of the one before that, and so on.
+
+    `before` has the latest first. All of it together weighs at most as much as the question itself: its best score is brought down to the
+    question's own best, so that a change of topic does not drown in what was asked before. A question without a word of its own has only
+    what came before.
+    """
+    history = sum((scores * FADING**age for age, scores in enumerate(before, start=1)), start=np.zeros_like(own))
+    most, least = own.max(initial=0.0), history.max(initial=0.0)
+    return own + history * (min(1.0, most / least) if most and least else 1.0)
+
+
+def joined(shares: Sequence[Array], weights: Sequence[float]) -> Array:
+    """The share that each chunk holds of a question together with those before it (the latest first), which fade likewise."""
+    faded = [weight * FADING**age for age, weight in enumerate(weights)]
+    total = sum(faded)
+    return (
+        sum((share * weight / total for share, weight in zip(shares, faded, strict=True)), start=np.zeros_like(shares[0]))
+        if total
+        else shares[0]
+    )
 
 
 def best(order: Array, allowed: Array, count: int) -> Array:

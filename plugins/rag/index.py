@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bot import Passage
-from plugins.rag.fusion import best, fitting, fuse
+from bot import Passage, is_follow_up
+from plugins.rag.fusion import best, carried, fitting, fuse, joined
 from plugins.rag.ingest import searched
 from plugins.rag.lexical import Lexicon
 
@@ -161,28 +161,47 @@ class Index:
         min_score: float | None,
         where: Mapping[str, Any] | None = None,
         bar: float | None = None,
+        previous: Sequence[str] = (),
     ) -> list[Passage]:
-        """The passages that answer, best first.
+        """The passages that answer, best first; `previous` are the questions before, the latest first.
 
         `min_score` alone decides what is left out; where it is None, `fusion.fitting` does, with `bar`, and nothing may fit.
         """
         alive, chunks = self._alive, self._chunks
-        lexical = self._lexicon.score(question, alive)
-        size = min(len(alive), len(lexical.share))
+        words = self._words(question, previous, alive)
+        size = len(words.order)
         allowed = alive[:size].copy()
         if where:
             for slot in np.flatnonzero(allowed):
                 allowed[slot] = chunks[slot].matches(where)
         if vector is None:
-            score, order, cosine = lexical.share[:size], lexical.bm25[:size], None
+            score, order, cosine = words.share, words.order, None
         else:
             cosine = np.where(self._embedded[:size], self._vectors[:size] @ vector, 0.0)
             score = np.clip(cosine, 0.0, 1.0)
-            order = fuse(lexical.bm25[:size], cosine, alive[:size])
+            order = fuse(words.order, cosine, alive[:size])
         slots = best(order, allowed & (score >= (min_score or 0.0)) & ((score > 0) | (order > 0)), top_k)
         if min_score is None:
-            slots = fitting(slots, lexical.share[:size], cosine, bar)
+            fit = fitting(slots, words.share, cosine, bar)
+            slots = fit if len(fit) or not words.leans else fitting(slots, words.share, None, None)
         return [chunks[slot].passage(round(min(float(score[slot]), 1.0), 6)) for slot in slots]
+
+    def _words(self, question: str, previous: Sequence[str], alive: Array) -> "_Words":
+        """What the lexical leg says. What came before moves the order; it counts in the share where the question leans on it."""
+        asked = [self._lexicon.score(text, alive) for text in (question, *previous)]
+        size = min(len(scores.share) for scores in asked)
+        own, *before = (scores.bm25[:size] for scores in asked)
+        shares = [scores.share[:size] for scores in asked]
+        leans = bool(previous) and is_follow_up(question)
+        share = np.maximum(shares[0], joined(shares, [scores.weight for scores in asked])) if leans else shares[0]
+        return _Words(carried(own, before) if before else own, share, leans)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    order: Array
+    share: Array
+    leans: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,10 +146,11 @@ def _changes(ordered: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How well each slot answers a question: `bm25` to order by, `share` of the question's weight that the slot holds, 0 to 1."""
+    """How well each slot answers a question: `bm25` to order by, `share` of the question's `weight` that the slot holds, 0 to 1."""
 
     bm25: Array
     share: Array
+    weight: float
 
 
 class Lexicon:
@@ -201,7 +202,7 @@ class Lexicon:
             saturated = np.repeat(weights[found.terms], found.sizes) * (counts / (counts + norm[slots]))
             bm25[start : start + n] = np.bincount(slots, weights=saturated, minlength=n)
             share[start : start + n] = np.bincount(slots, weights=np.repeat(telling[found.terms], found.sizes), minlength=n)
-        return Scores(bm25 * alive, share * alive / total if total else share)
+        return Scores(bm25 * alive, share * alive / total if total else share, total)
 
     def _question(self, question: str) -> tuple[Array, Array, Array, float]:
         """The features of a question that some chunk may hold, both their weights, and the weight in the share of those that none holds."""

@@ -22,6 +22,7 @@ from plugins.rag.storage import Damaged, InMemory, Storage, Store, StoredDocumen
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 MEBIBYTE = 1 << 20
+REMEMBERED = 2  # questions before this one that count
 
 
 def create_rag(
@@ -84,9 +85,18 @@ class Rag:
     # ------------------------------------------------------------------------------------ asking
 
     async def retrieve(
-        self, query: str, *, top_k: int | None = None, min_score: float | None = None, where: Mapping[str, Any] | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        min_score: float | None = None,
+        where: Mapping[str, Any] | None = None,
+        previous: Sequence[str] = (),
     ) -> list[Passage]:
         """The passages that answer a question, best first; none where nothing fits.
+
+        `previous` are the questions that were asked before it, the latest first: a follow-up ("¿y en Canarias?") is understood by the last
+        two of them.
 
         `min_score` (0 to 1) decides alone what is left out, so that 0 gives the best whatever they are; where it is not set, here or for
         the retriever, what fits is told by the bar that is calibrated for the embedder. `where` filters by `source`, `section`, `doc_id`,
@@ -98,6 +108,8 @@ class Rag:
             raise check.wrong("query", query, "a text")
         if where is not None and not isinstance(where, Mapping):
             raise check.wrong("where", where, "a mapping of names to values")
+        if isinstance(previous, str) or not all(isinstance(text, str) for text in previous):
+            raise check.wrong("previous", previous, "a list of texts")
         check.whole("top_k", count, least=1)
         if floor is not None:
             check.share("min_score", floor)
@@ -105,7 +117,7 @@ class Rag:
             raise self._failure
         await self._ready()
         vector = await self._question(query)
-        return await self._collection.search(query, vector, top_k=count, min_score=floor, where=where)
+        return await self._collection.search(query, vector, top_k=count, min_score=floor, where=where, previous=previous[:REMEMBERED])
 
     async def _question(self, query: str) -> Any:
         """The question's vector, or None where there is no embedder, or it is down: then words alone answer, and it rests for a while."""

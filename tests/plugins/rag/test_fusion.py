@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plugins.rag.fusion import COMPANION, RELEVANT_SHARE, best, fitting, fuse
+from plugins.rag.fusion import COMPANION, RELEVANT_SHARE, best, carried, fitting, fuse, joined
 
 ALL = np.ones(3, dtype=bool)
 SLOTS = np.array([0, 1, 2])
@@ -61,3 +61,26 @@ def test_words_lift_the_cosine() -> None:
 
     assert list(fitting(SLOTS, np.array([1.0, 0.0, 0.0]), np.array([0.81, 0.89, 0.5]), bar)) == [0, 1]
     assert list(fitting(SLOTS, np.zeros(3), np.array([0.89, 0.88, 0.5]), bar)) == []
+
+
+def test_what_was_asked_before_counts_half() -> None:
+    """And what was asked before that a quarter."""
+    own, last, first = np.array([4.0, 0, 0]), np.array([0, 4.0, 0]), np.array([0, 0, 4.0])
+
+    assert list(carried(own, [last, first])) == [4, 2, 1]
+
+
+def test_what_was_asked_before_never_weighs_more_than_the_question() -> None:
+    """A long question before a short one does not drown it; a question without a word of its own has only what came before."""
+    long = np.array([0, 30.0, 3.0])
+
+    assert list(carried(np.array([2.0, 0, 0]), [long])) == [2, 2, 0.2]
+    assert list(carried(np.zeros(3), [long])) == [0, 15, 1.5]
+
+
+def test_shares_are_joined_by_the_weight_of_their_questions() -> None:
+    """A chunk that holds all of both holds 1; one that holds only what was asked before, less than half of it."""
+    shares = joined([np.array([1.0, 0.0]), np.array([1.0, 1.0])], [3.0, 3.0])
+
+    np.testing.assert_allclose(shares, [1, 1 / 3])
+    assert list(joined([np.zeros(2), np.zeros(2)], [0.0, 0.0])) == [0, 0]

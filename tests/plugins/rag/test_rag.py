@@ -85,6 +85,62 @@ async def test_a_min_score_that_is_given_decides_alone(docs: Path) -> None:
     assert await low.retrieve(question, min_score=0.9) == []
 
 
+SHOP = [
+    Document("envios", "El envío a Canarias tarda siete días y cuesta nueve euros.", "envios"),
+    Document("pagos", "Se paga con tarjeta, con transferencia o contra reembolso.", "pagos"),
+    Document("visitas", "Las visitas al almacén de Canarias son los martes.", "visitas"),
+    Document("libros", "Los libros de texto cuestan veinte euros.", "libros"),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "previous", "expected"),
+    [
+        ("¿y en Canarias?", ["¿cuánto tarda el envío?"], "envios"),
+        ("¿y cuánto cuesta?", ["¿cuánto tarda el envío a Canarias?"], "envios"),
+        ("¿y cuánto cuesta?", ["¿y en Canarias?", "¿cuánto tarda el envío?"], "envios"),
+        ("¿por qué?", ["¿cuánto tarda el envío a Canarias?"], "envios"),
+    ],
+)
+async def test_a_follow_up_is_understood_by_what_was_asked_before(question: str, previous: list[str], expected: str) -> None:
+    """The questions before lend their words to one that leans on them."""
+    rag = create_rag(documents=SHOP)
+
+    hits = await rag.retrieve(question, previous=previous)
+
+    assert hits
+    assert hits[0].source == expected
+
+
+@pytest.mark.parametrize("question", ["¿se puede pagar con tarjeta?", "¿aceptan transferencia?"])
+async def test_a_change_of_topic_leaves_the_old_one_behind(question: str) -> None:
+    """A question that stands by itself gets its own passages, and none of what was asked before."""
+    rag = create_rag(documents=SHOP)
+
+    hits = await rag.retrieve(
+        question, previous=["¿cuánto tarda y cuánto cuesta el envío a Canarias?", "¿cuándo son las visitas al almacén?"]
+    )
+
+    assert [hit.source for hit in hits] == ["pagos"]
+
+
+@pytest.mark.parametrize("question", ["gracias", "hola", "¿cuál es la capital de Francia?", "what is the capital of Australia?"])
+async def test_what_nothing_fits_gets_nothing_of_what_was_asked_before(question: str) -> None:
+    """The last topic answers no question that does not lean on it."""
+    rag = create_rag(documents=SHOP)
+
+    assert await rag.retrieve(question, previous=["¿cuánto tarda el envío a Canarias?"]) == []
+
+
+async def test_what_was_asked_before_is_a_list_of_texts() -> None:
+    """Anything else is refused, a text by itself too."""
+    rag = create_rag(documents=SHOP)
+
+    for wrong in ("¿cuánto tarda?", [None]):
+        with pytest.raises(RagError, match="previous"):
+            await rag.retrieve("¿y en Canarias?", previous=wrong)  # type: ignore[arg-type,list-item]
+
+
 async def test_filters_reach_the_index(docs: Path) -> None:
     """By source, and by the metadata of a document."""
     (docs / "docs/otro.md").write_text("El envío a Ceuta tarda nueve días.")
