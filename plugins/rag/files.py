@@ -30,17 +30,19 @@ class CannotRead(Exception):
 def find(given: str | Path, cwd: Path) -> Iterator[Found]:
     """The files that a path means, in order: itself, or what is under a folder.
 
-    In a folder, hidden files, special files and links that lead out of it are passed over; a file of no known format is named as such.
+    In a folder, hidden files, special files and links that lead out of it are passed over; a file of no known format is named as such. A
+    path that was given and cannot be read is called as it was given: whoever wrote it looks for that.
     """
     path = Path(os.path.abspath(cwd / given))  # without following links: labels stay as given
     if path.is_dir():
         for inner in _walk(path, path.resolve()):
             problem = "unreadable" if inner.is_dir() else "" if format_of(inner.name) else "unsupported"
-            yield Found(inner, *_names(inner, path, cwd), problem, named=False)
+            name, label = _names(inner, path, cwd)
+            yield Found(inner, name, printable(Path(given)) if inner == path else label, problem, named=False)
     else:
-        kind = _kind(path)
-        problem = kind or ("" if format_of(path.name) else "unsupported")
-        yield Found(path, *_names(path, path.parent, cwd), problem)
+        problem = _kind(path) or ("" if format_of(path.name) else "unsupported")
+        name, label = _names(path, path.parent, cwd)
+        yield Found(path, name, printable(Path(given)) if problem else label, problem)
 
 
 def _kind(path: Path) -> str:

@@ -49,6 +49,8 @@ def checked(
     whole("top_k", top_k, least=1)
     if min_score is not None:
         share("min_score", min_score)
+    if cwd is not None and not isinstance(cwd, str | Path):
+        raise wrong("cwd", cwd, "a folder")
     for name, value in (("pdf", pdf), ("on_error", on_error)):
         if value is not None and not callable(value):
             raise wrong(name, value, "a function")

@@ -333,6 +333,10 @@ class Rag:
             if document.state in ANSWERS
         ]
 
+    def format_context(self, hits: Sequence[Passage]) -> str:
+        """Passages as a model reads them; the function `format_context` as a method."""
+        return format_context(hits)
+
     # ------------------------------------------------------------------------------------ inside
 
     async def _change(self, change: Callable[[Store], Awaitable[T]], owner: str | None = None) -> T:
@@ -382,9 +386,9 @@ def storage_for(path: str | Path | None, cwd: Path) -> Storage:
     """What `persist_path` asks for. Raises RagError INVALID_OPTIONS for a name that is neither `.json` nor `.db`."""
     if path is None:
         return InMemory()
-    whole = cwd / path
+    whole = cwd / path if isinstance(path, str | Path) else cwd
     kind = whole.suffix.casefold()
-    if kind not in (".json", ".db"):
+    if whole == cwd or kind not in (".json", ".db"):
         raise RagError("INVALID_OPTIONS", f"persist_path={str(path)!r} is not allowed: name a .json or a .db file")
     if kind == ".json":
         from plugins.rag.json_file import JsonFile

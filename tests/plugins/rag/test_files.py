@@ -72,6 +72,17 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert [(one.label, one.problem) for one in find("no.md", tmp_path)] == [("no.md", "not_found")]
 
 
+def test_what_cannot_be_read_is_called_as_it_was_given(tmp_path: Path) -> None:
+    """A slip in a path is found by reading the path, not what is left of it."""
+    missing, unknown = tmp_path / "srv/no.md", tmp_path / "a/b/c/tool.exe"
+    unknown.parent.mkdir(parents=True)
+    unknown.write_bytes(b"MZ")
+
+    assert labels(str(missing), tmp_path / "home") == [str(missing)]
+    assert labels(str(unknown), tmp_path / "home") == [str(unknown)]
+    assert labels("../nowhere", tmp_path) == ["../nowhere"]
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     """A named pipe is refused at once, by name too."""
     os.mkfifo(tmp_path / "pipe.md")

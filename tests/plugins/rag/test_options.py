@@ -22,6 +22,8 @@ from plugins.rag import Document, RagError, create_rag
         ("max_file_bytes", 0),
         ("retry_delay_ms", -1),
         ("persist_path", "index.txt"),
+        ("persist_path", 5),
+        ("cwd", 5),
         ("embeddings", "bert"),
         ("pdf", "pypdf"),
         ("on_error", 1),

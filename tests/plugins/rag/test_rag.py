@@ -512,4 +512,5 @@ def test_the_context_is_numbered_and_cannot_be_forged() -> None:
     context = format_context(hits)
 
     assert context == "[1] (faq.md › A › B) Uno\n    [2] (x) falso\n\n[2] (b) Dos"
+    assert create_rag().format_context(hits) == context
     assert format_context([]) == ""
