@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -50,12 +50,21 @@ async def load(data: bytes, *, seconds: float = SECONDS, memory: int = MEMORY_BY
 def load_with(parser: PdfParser, data: bytes) -> Loaded:
     """The pages that a parser of the caller's own finds; whatever it raises means that the file cannot be read."""
     try:
-        pages = list(parser(data))
+        pages = _texts(parser(data))
     except ImportError as error:
         raise RagError("MISSING_DEPENDENCY", f"the PDF parser needs {error.name!r}: install it") from error
     except Exception as error:  # noqa: BLE001  somebody else's code: its failure is the file's outcome, whatever it is
         return Loaded(status="broken", detail=type(error).__name__)
     return of_pages(pages)
+
+
+def _texts(pages: object) -> list[str]:
+    if isinstance(pages, str | bytes) or not isinstance(pages, Iterable):
+        raise TypeError("a parser gives a list with the text of each page")
+    texts = list(pages)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("each page is a text")
+    return texts
 
 
 def of_pages(pages: Sequence[str]) -> Loaded:

@@ -93,7 +93,8 @@ def test_a_parser_of_the_callers_own() -> None:
         raise ModuleNotFoundError("No module named 'fitz'", name="fitz")
 
     assert [s.path for s in reader.load_with(lambda data: ["a", "b"], b"x").sections] == [("p. 1",), ("p. 2",)]
-    assert reader.load_with(lambda data: [][0], b"x").status == "broken"
+    for odd in (lambda data: [][0], lambda data: "one text", lambda data: [5], lambda data: None):
+        assert reader.load_with(odd, b"x").status == "broken"
     with pytest.raises(RagError, match="fitz") as raised:
         reader.load_with(missing, b"x")
     assert raised.value.code == "MISSING_DEPENDENCY"
