@@ -235,7 +235,8 @@ async def test_my_data_is_a_file(here: World) -> None:
 
 
 async def test_an_admin_adds_a_document_and_it_is_answered_from(here: World) -> None:
-    """A file with /ingest as its caption, fetched from Telegram."""
+    """A file with /ingest as its caption, fetched from Telegram; the line about its progress becomes the reply."""
+    before = len(here.telegram.texts(99))
     here.telegram.files["doc1"] = "El código del almacén azul es LUNA-7.".encode()
     document = {"file_id": "doc1", "file_unique_id": "d", "file_name": "almacen.txt", "mime_type": "text/plain", "file_size": 40}
     await here.telegram.say(None, user=99, document=document, caption="/ingest")
@@ -243,6 +244,8 @@ async def test_an_admin_adds_a_document_and_it_is_answered_from(here: World) -> 
     await here.telegram.say("cita: ¿cuál es el código del almacén azul?", user=48)
 
     assert "almacen.txt" in await here.telegram.answer(48)
+    assert len(here.telegram.texts(99)) == before + 1
+    assert "1/1" in here.telegram.sent(99)[-1]["text"]
 
 
 async def test_a_file_over_twenty_megabytes_is_not_fetched(here: World) -> None:

@@ -13,7 +13,8 @@ KEEP_MS = 8 * 86_400_000  # people can edit for two days; the outbox knows its r
 _SAVE = (
     "INSERT INTO telegram_replies (agent_id, letter, chat_key, user_id, question, asked, parts, sent_at)"
     " VALUES (:agent_id, :letter, :chat_key, :user_id, :question, :asked, :parts, :now)"
-    " ON CONFLICT (agent_id, letter) DO UPDATE SET parts = excluded.parts"
+    " ON CONFLICT (agent_id, letter) DO UPDATE SET parts = excluded.parts, user_id = excluded.user_id, question = excluded.question,"
+    " asked = excluded.asked"
 )
 _PARTS = "SELECT parts FROM telegram_replies WHERE agent_id = :agent_id AND letter = :letter"
 _LAST = (

@@ -19,14 +19,14 @@ from bot.transports.telegram import joining
 from bot.transports.telegram.addressing import Me
 from bot.transports.telegram.api import Api, Refused, Unauthorized
 from bot.transports.telegram.buttons import key_of, said_by
-from bot.transports.telegram.formatting import formatted, plain
+from bot.transports.telegram.formatting import plain
 from bot.transports.telegram.interface import Menus, bring_up_to_date
 from bot.transports.telegram.pacing import Pace, Pacer
 from bot.transports.telegram.reading import Undecodable, update_id
 from bot.transports.telegram.receiving import ALLOWED, State, poll, until_it_works
 from bot.transports.telegram.sending import Sending
 from bot.transports.telegram.splitting import split
-from bot.transports.telegram.store import Store
+from bot.transports.telegram.store import Part, Store
 from bot.transports.telegram.streaming import Streaming
 from bot.transports.telegram.updates import NAME, Arrival, Moved, Nothing, Pressed, Standing, address, chat_key, read
 from bot.values import Attachment, Letter, Update
@@ -86,7 +86,6 @@ class Telegram:
         self._sending = Sending(self._api, self._store, self._pacer, key=self._key, clock=self._parts.clock, moved=self._moved, rich=rich)
         self._streaming = Streaming(self._api, self._sending, self._store, self._pacer)
         self._admins: OrderedDict[int, tuple[float, frozenset[str]]] = OrderedDict()
-        self._progress: OrderedDict[str, int] = OrderedDict()
         self._aside: set[asyncio.Task[None]] = set()
         self._me: Me | None = None
         self.state = State(TransportError("not connected yet"))
@@ -256,16 +255,18 @@ class Telegram:
                 await self._sending.send(Letter("direct", chat_key, question=reply_to), part, quotes=reply_to is not None)
 
     async def progress(self, chat_key: str, key: str, text: str) -> None:
-        """Show how far long work is, in one message that changes; a state that comes too soon is left out."""
+        """Show how far long work is, in one message that changes, and that the reply to it takes over; what comes too soon is left out."""
         chat, _ = address(chat_key)
-        message, parts = self._progress.get(key), split(formatted(text))
+        reply = Letter(f"{key}:1", chat_key)
         with self._pacer.spare(chat) as may:
-            if not may or not parts:
+            if not may or not (parts := split(plain(text))):
                 return
-            if message is None or not await self._sending.edit(chat, message, parts[0]):
-                self._progress[key] = await self._sending.send(Letter(key, chat_key), parts[0])
-            while len(self._progress) > MOST_REMEMBERED:
-                self._progress.popitem(last=False)
+            shown = await self._store.parts(reply.id)
+            if any(part.final for part in shown):
+                return
+            if not shown or not await self._sending.edit(chat, shown[0].message, parts[0]):
+                message = await self._sending.send(reply, parts[0])
+                await self._store.save(reply, [Part(message, final=False)])
 
     async def send_file(self, chat_key: str, name: str, data: bytes) -> None:
         """Send a file. Raises TransportError."""
