@@ -3,6 +3,7 @@
 import json
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -166,7 +167,7 @@ class Everyone:
         await self.scrub()
 
     async def restore(self, exported: Any) -> dict[str, int]:
-        """Take back what `export` gave, in one transaction; how many rows of each kind came. What is held already stays.
+        """Take back what `export` gave, in one transaction; how many rows of each kind came, and what was refused. What is held stays.
 
         Raises ConfigurationError, with nothing written, for data that is no export of this version.
         """
@@ -177,15 +178,16 @@ class Everyone:
         user_id = exported.get("user_id")
         if not isinstance(user_id, str) or not user_id:
             raise ConfigurationError("this export names no person: user_id has to be a canonical id, as in telegram:123")
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         async with self._database.transaction() as tx:
             for name, data in sorted(self._registered.items()):
                 if data.restore is not None and name in exported:
                     try:
-                        counts[name] = await data.restore(tx, user_id, exported[name])
-                    except (ValueError, KeyError, TypeError, AttributeError) as error:
+                        came = await data.restore(tx, user_id, exported[name])
+                    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
                         raise ConfigurationError(f"this export cannot be taken back: {name!r} has another form ({error!r})") from error
-        return counts
+                    counts.update(Counter({name: came} if isinstance(came, int) else came))
+        return dict(counts)
 
     async def scrub(self) -> None:
         """Overwrite what erasures left in the database's file and log, if there is any; what fails is tried again."""

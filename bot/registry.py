@@ -66,8 +66,8 @@ class PersonalData:
     `tables` names every table of theirs that bears a person's id or chat key. `export` gives plain JSON values. `erase` runs in the one
     transaction of the erasure and returns how many rows left. `clean` runs after it, for what is no table: files, RAM. `chats` names the
     chats that hold words of theirs: their epochs change, so that what is under way there writes nothing and no window in RAM stays.
-    `restore` takes back what `export` gave and returns how many rows came; what is held already stays. It raises ValueError, KeyError or
-    TypeError for data of another form.
+    `restore` takes back what `export` gave and returns how many rows came, or a mapping of several counts, as of what it left out and
+    why (`refused: CODE`); what is held already stays. It raises ValueError, KeyError or TypeError for data of another form.
     """
 
     name: str
@@ -76,7 +76,7 @@ class PersonalData:
     erase: Callable[[Transaction, str], Awaitable[int]]
     clean: Callable[[str], Awaitable[int]] | None = None
     chats: Callable[[Reader, str], Awaitable[Sequence[str]]] | None = None
-    restore: Callable[[Transaction, str, Any], Awaitable[int]] | None = None
+    restore: Callable[[Transaction, str, Any], Awaitable[int | Mapping[str, int]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Registry:
         erase: Callable[[Transaction, str], Awaitable[int]],
         clean: Callable[[str], Awaitable[int]] | None = None,
         chats: Callable[[Reader, str], Awaitable[Sequence[str]]] | None = None,
-        restore: Callable[[Transaction, str, Any], Awaitable[int]] | None = None,
+        restore: Callable[[Transaction, str, Any], Awaitable[int | Mapping[str, int]]] | None = None,
     ) -> None:
         """Say that a plugin keeps data of people; see PersonalData."""
         _once(self.personal, name, PersonalData(name, tuple(tables), export, erase, clean, chats, restore), "personal data")

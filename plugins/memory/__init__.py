@@ -11,6 +11,7 @@ from . import changes, queue, store, tools
 from .alone import MIGRATIONS, NoFence, OwnDatabase, TaskJobs
 from .extractor import JOB
 from .meaning import Meaning
+from .restoring import Restoring
 from .service import Memory
 from .telling import Notices
 
@@ -24,15 +25,26 @@ def _(message: str) -> str:
 
 def register(registry: Registry) -> None:
     """Add memory to the bot: the `Recall` part, its tables, its background work and the model's tools."""
-    registry.part(Memory, _build)
+    restoring = Restoring()
+
+    def build(parts: Parts) -> Memory:
+        memory = _build(parts)
+        restoring.options = memory.options or MemoryOptions()
+        return memory
+
+    registry.part(Memory, build)
     registry.part(cast(type[Any], Recall), lambda parts: parts.find(Memory))
     registry.migrations(MIGRATIONS.owner, MIGRATIONS.directory)
-    registry.personal_data("facts", tables=("facts",), export=store.export, erase=store.erase, restore=store.restore)
+    registry.personal_data("facts", tables=("facts",), export=store.export, erase=store.erase, restore=restoring.facts)
     registry.personal_data(
-        "replaced_facts", tables=("memory_changes",), export=changes.export, erase=changes.erase, restore=changes.restore
+        "replaced_facts", tables=("memory_changes",), export=changes.export, erase=changes.erase, restore=restoring.changes
     )
     registry.personal_data(
-        "memory", tables=("memory_subjects", "memory_queue", "memory_budget"), export=queue.export, erase=queue.erase, restore=queue.restore
+        "memory",
+        tables=("memory_subjects", "memory_queue", "memory_budget"),
+        export=queue.export,
+        erase=queue.erase,
+        restore=restoring.choices,
     )
     registry.job(JOB, _run)
     registry.on_chat_moved(store.move)

@@ -7,9 +7,7 @@ from typing import Any
 
 from bot import Reader, Row, Transaction
 
-from .facts import identity, one_line
-from .secrets import secret_in
-from .store import checked_id
+from .facts import identity
 
 KEEP_MS = 30 * 86_400_000
 
@@ -113,31 +111,6 @@ def old_text(row: Row) -> str:
 async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
     """What can be taken back of a person's memory, as plain JSON values."""
     return [dict(row) for row in await reader.all(_EXPORT, {"subject": user_id})]
-
-
-_RESTORE = (
-    f"INSERT INTO memory_changes (agent_id, id, subject, namespace, batch, changed_at, fact_id, {_OLD})"
-    " VALUES (:agent_id, :id, :subject, :namespace, :batch, :changed_at, :fact_id, :kind, :key, :value, :source, :evidence, :pinned,"
-    " :created_at, :updated_at, :expires_at)"
-)
-
-
-async def restore(tx: Transaction, user_id: str, exported: Any) -> int:
-    """Take back what `export` gave, where nothing of this person can be taken back yet; secrets are refused here too."""
-    if await tx.one("SELECT id FROM memory_changes WHERE agent_id = :agent_id AND subject = :subject LIMIT 1", {"subject": user_id}):
-        return 0
-    came = 0
-    for row in exported:
-        if row["kind"] not in ("", "text", "keyed"):
-            raise ValueError("what was replaced is a text or a keyed fact")
-        if row["kind"] and secret_in(old_text(row)):
-            continue
-        numbers = {name: int(row[name]) for name in ("changed_at", "pinned", "created_at", "updated_at")}
-        texts = {name: one_line(row[name]) for name in ("namespace", "kind", "key", "value", "source", "evidence")}
-        ids = {"id": uuid.uuid4().hex, "batch": checked_id(row["batch"]), "fact_id": checked_id(row["fact_id"])}
-        life = {"expires_at": None if row["expires_at"] is None else int(row["expires_at"])}
-        came += await tx.run(_RESTORE, {"subject": user_id} | numbers | texts | ids | life)
-    return came
 
 
 async def erase(tx: Transaction, user_id: str) -> int:

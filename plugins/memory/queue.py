@@ -125,15 +125,6 @@ async def export(reader: Reader, user_id: str) -> dict[str, Any]:
     }
 
 
-async def restore(tx: Transaction, user_id: str, exported: Any) -> int:
-    """Take back what a person chose, unless they chose anew; words that waited are not looked at again."""
-    chosen = MemoryState(paused=bool(exported["paused"]), quiet=bool(exported["quiet"]))
-    if chosen == MemoryState() or await tx.one(_STATE, {"subject": user_id}) is not None:
-        return 0
-    await tx.one(_ENTER, {"subject": user_id, "generation": secrets.randbits(62)})
-    return await tx.run(_CHOOSE, {"subject": user_id, "paused": int(chosen.paused), "quiet": int(chosen.quiet)})
-
-
 async def erase(tx: Transaction, user_id: str) -> int:
     """Remove a person from the three tables; how many waiting words there were."""
     for table in ("memory_subjects", "memory_budget"):

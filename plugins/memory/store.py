@@ -1,6 +1,5 @@
 """Where facts are kept: one statement per intent, in the SQL that both engines share."""
 
-import re
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import Any
 
 from bot import Database, Fact, Reader, Row, Transaction
 
-from .facts import identity, normalise, one_line, why_not, why_not_keyed
+from .facts import identity, normalise, one_line
 
 _COLUMNS = "id, subject, kind, key, value, source, created_at, updated_at, expires_at, pinned"  # in the order of Fact
 _MINE = "agent_id = :agent_id AND subject = :subject AND namespace = :namespace"
@@ -269,44 +268,6 @@ def _fact(row: Sequence[Any]) -> Fact:
 async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
     """A person's facts of every namespace, as plain JSON values."""
     return [dict(row) for row in await reader.all(_EXPORT, {"subject": user_id})]
-
-
-_RESTORE_EXPORTED = """
-INSERT INTO facts
-    (agent_id, subject, namespace, kind, key, id, value, source, evidence, stated, pinned, created_at, updated_at, expires_at)
-VALUES
-    (:agent_id, :subject, :namespace, :kind, :key, :id, :value, :source, :evidence, :stated, :pinned, :created_at, :updated_at, :expires_at)
-ON CONFLICT (agent_id, subject, namespace, kind, key) DO NOTHING"""
-LONGEST = 10_000  # characters of a fact that comes from a file
-
-
-def checked_id(value: object) -> str:
-    """An id from a file, which is of our form or a ValueError."""
-    if not isinstance(value, str) or re.fullmatch(r"[0-9a-f]{32}", value) is None:
-        raise ValueError(f"{value!r} is no id")
-    return value
-
-
-async def restore(tx: Transaction, user_id: str, exported: Any) -> int:
-    """Take back what `export` gave; how many facts came. Secrets are refused here as on every way in, and what is held already stays."""
-    came = 0
-    for row in exported:
-        keyed, value = row["kind"] == "keyed", one_line(row["value"])
-        reason = why_not_keyed(row["key"], value, max_length=LONGEST) if keyed else why_not(value, max_length=LONGEST)
-        if row["kind"] not in ("text", "keyed") or row["source"] not in ("manual", "auto"):
-            raise ValueError("a fact has a kind (text, keyed) and a source (manual, auto)")
-        if reason is not None:
-            continue
-        draft = Draft(value, row["key"] if keyed else None)
-        numbers = {name: int(row[name]) for name in ("stated", "pinned", "created_at", "updated_at")}
-        texts = {name: str(row[name]) for name in ("namespace", "kind", "source", "evidence")}
-        fact_id = {"id": checked_id(row["id"])}
-        life = {"expires_at": None if row["expires_at"] is None else int(row["expires_at"])}
-        came += await tx.run(
-            _RESTORE_EXPORTED,
-            {"subject": user_id, "key": draft.row_key, "value": value} | fact_id | numbers | texts | life,
-        )
-    return came
 
 
 async def erase(tx: Transaction, user_id: str) -> int:

@@ -107,7 +107,13 @@ async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
         "SELECT label, body, updated_at, owner_is_admin FROM documents WHERE agent_id = :agent_id AND owner = :user_id ORDER BY id",
         {"user_id": user_id},
     )
-    return [{"document": row["label"], "at": row["updated_at"], **({} if row["owner_is_admin"] else {"text": row["body"]})} for row in rows]
+    return [{"document": row["label"], "at": row["updated_at"], **({} if row["owner_is_admin"] else _text_of(row["body"]))} for row in rows]
+
+
+def _text_of(body: str) -> dict[str, str]:
+    from plugins.rag.ingest import sections_of
+
+    return {"text": "\n\n".join(section.text for section in sections_of(body))} if body else {}
 
 
 async def erase(tx: Transaction, user_id: str) -> int:

@@ -67,7 +67,7 @@ async def test_another_bot_takes_it_back(tmp_path: Path) -> None:
 
 
 async def test_a_secret_in_a_file_is_refused() -> None:
-    """The rules hold here too; the rest of the file is taken."""
+    """The rules hold here too, and what kind was refused is told; the rest of the file is taken."""
     async with create_test_bot(provider=MockAIProvider(reply="Hi."), memory=True) as bot:
         exported = await filled(bot)
         await bot.delete_subject(ANA)
@@ -75,6 +75,7 @@ async def test_a_secret_in_a_file_is_refused() -> None:
         exported["replaced_facts"][-1]["value"] = "4111 1111 1111 1111"
         counts = await bot.restore(exported)
 
+        assert {name: n for name, n in counts.items() if "refused" in name} == {"refused: SECRET_PASSWORD": 1, "refused: SECRET_CARD": 1}
         assert counts["facts"] == 3
         assert not {"hunter2", "4111"} & set(json.dumps(await bot.export(ANA)).replace('"', " ").split())
 
@@ -93,6 +94,15 @@ async def test_a_secret_in_a_file_is_refused() -> None:
         ("facts.0.source", "rumour"),
         ("facts.0.id", "'; DROP TABLE facts; --"),
         ("facts.0.created_at", "yesterday"),
+        ("facts.0.created_at", float("inf")),
+        ("facts.0.created_at", 1.5),
+        ("facts.0.created_at", -1),
+        ("facts.0.updated_at", 1 << 70),
+        ("facts.0.expires_at", True),
+        ("facts.0.pinned", 2),
+        ("facts.0.value", None),
+        ("facts.0.namespace", 7),
+        ("messages.0.at", float("inf")),
         ("messages.0.role", "system"),
         ("messages", [1]),
         ("replaced_facts.0.kind", "image"),
@@ -116,6 +126,34 @@ async def test_another_form_is_refused_whole(path: str, value: object) -> None:
             await bot.restore(exported)
         assert await bot.ai.memory(ANA) == []
         assert (await bot.export(ANA))["messages"] == []
+
+
+async def test_the_cap_holds_here_too() -> None:
+    """What is held stays; of the others the pinned, the given and the youngest come, and the rest is told."""
+    async with create_test_bot(memory=MemoryOptions(max_facts=50)) as large:
+        await large.ai.remember(ANA, [f"Dato encontrado número {n}" for n in range(20)], source="auto")
+        await large.ai.remember(ANA, [f"Dato dado número {n}" for n in range(20)])
+        exported = await large.export(ANA)
+    async with create_test_bot(memory=MemoryOptions(max_facts=10)) as small:
+        await small.ai.remember(ANA, ["Vive en Bogotá", "dato dado número 19"])
+        counts = await small.restore(exported)
+
+        assert (counts["facts"], counts["refused: FULL"]) == (8, 31)
+        assert await small.ai.memory(ANA) == [f"Dato dado número {n}" for n in range(11, 19)] + ["Vive en Bogotá", "dato dado número 19"]
+
+
+async def test_a_text_that_hides_something_is_cleaned() -> None:
+    """A file can hold what no message could: it comes on one line, without what does not show, and by the rules for its length."""
+    async with create_test_bot(memory=True) as bot:
+        await bot.ai.remember(ANA, ["Vive en Bogotá", "Tiene un perro"])
+        exported = await bot.export(ANA)
+        await bot.delete_subject(ANA)
+        exported["facts"][0]["value"] = "Vive\nen\u202e Bogotá\u0000\ud800"
+        exported["facts"][1]["value"] = "x" * 301
+        counts = await bot.restore(exported)
+
+        assert await bot.ai.memory(ANA) == ["Vive en Bogotá"]
+        assert counts["refused: TOO_LONG"] == 1
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 7, {}])
