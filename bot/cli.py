@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -22,7 +23,7 @@ from bot.ports import IngestOutcome, Provider
 from bot.settings import environment
 from bot.transports.console import PERSON, Console
 from bot.transports.telegram.hook import webhook_of
-from bot.values import Update
+from bot.values import Prompt, Update
 
 OK, FAILED, MISUSED, NO_STORAGE, NO_MODEL = 0, 1, 2, 3, 4
 ASKING = "console:ask"  # the chat of `ask`: the terminal chat's window is its own
@@ -68,7 +69,22 @@ def _shell_language(catalogs: Catalogs, variables: Mapping[str, str]) -> str:
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    pass
+    """Help in the language of whoever reads it: argparse's own words come from no catalog of ours."""
+
+    def __init__(self, prog: str, *, gettext: Gettext) -> None:
+        super().__init__(prog)
+        self._gettext = gettext
+
+    def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        """The first line."""
+        _ = self._gettext
+        super().add_usage(usage, actions, groups, prefix or _("usage: "))
+
+    def start_section(self, heading: str | None) -> None:
+        """The title above the arguments, or above the options."""
+        _ = self._gettext
+        titles = {"positional arguments": _("arguments"), "options": _("options")}
+        super().start_section(titles.get(heading or "", heading))
 
 
 def _parser(_: Gettext) -> argparse.ArgumentParser:
@@ -76,16 +92,20 @@ def _parser(_: Gettext) -> argparse.ArgumentParser:
         "Exit codes: 0 done, 1 something of it failed, 2 a setting or an argument is wrong, 3 the database cannot be used, "
         "4 the model did not answer."
     )
+    speaking = functools.partial(_Help, gettext=_)
     parser = argparse.ArgumentParser(
+        add_help=False,
         prog="python -m bot",
         description=_("Sabio: a chat bot that remembers each person and answers from documents, citing them."),
         epilog=_("Settings are environment variables, or stand in .env or bot.toml: see .env.example.") + "\n" + exits,
-        formatter_class=_Help,
+        formatter_class=speaking,
     )
+    _add_help(parser, _)
     commands = parser.add_subparsers(metavar=_("COMMAND"), dest="command")
 
     def add(name: str, run: Callable[..., Awaitable[int]], help: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=help, description=help, epilog=exits, formatter_class=_Help)
+        command = commands.add_parser(name, help=help, description=help, epilog=exits, formatter_class=speaking, add_help=False)
+        _add_help(command, _)
         command.set_defaults(run=run)
         return command
 
@@ -108,6 +128,10 @@ def _parser(_: Gettext) -> argparse.ArgumentParser:
     restore.add_argument("file", metavar="FILE", help=_("the JSON file; - reads it from standard input"))
     add("check", _check, _("look at the configuration, the database, the model and the index: one line each"))
     return parser
+
+
+def _add_help(parser: argparse.ArgumentParser, _: Gettext) -> None:
+    parser.add_argument("-h", "--help", action="help", help=_("show this help and end"))
 
 
 # ---------------------------------------------------------------------------------------------- run
@@ -307,7 +331,10 @@ async def _write(name: str, text: str) -> None:
 async def _forget(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
     async with open_bot(configuration, warm=False) as bot:
         counts = await bot.delete_subject(parsed.user)
-    print(_("Erased everything about {user}: {counts}").format(user=parsed.user, counts=json.dumps(dict(counts))))
+    if any(counts.values()):
+        print(_("Erased everything about {user}: {counts}").format(user=parsed.user, counts=json.dumps(dict(counts))))
+    else:
+        print(_("Nothing was held about {user}. People have ids such as telegram:123 or console:local.").format(user=parsed.user))
     return OK
 
 
@@ -348,7 +375,7 @@ async def _check(configuration: Configuration, parsed: argparse.Namespace, _: Ge
         print(f"database: ok ({configuration.settings.database_url})")
         for name, check in (("model", _check_model), ("index", _check_index)):
             try:
-                print(f"{name}: ok ({await check(bot)})")
+                print(f"{name}: ok ({await check(bot)})", flush=True)
             except BotError as error:
                 worst = max(worst, _exit_code(error))
                 print(f"{name}: {error.code}: {error}")
@@ -356,11 +383,20 @@ async def _check(configuration: Configuration, parsed: argparse.Namespace, _: Ge
 
 
 async def _check_model(bot: Bot) -> str:
+    """Ask it for a word: an address and a key may be well written, and wrong. No more than that word is waited for."""
     provider = bot.parts.find(Provider)
+    async with AsyncExitStack() as stack:
+        said = provider.stream(Prompt("", [{"role": "user", "content": "OK?"}], question="OK?"))
+        if close := getattr(said, "aclose", None):
+            stack.push_async_callback(close)
+        await anext(aiter(said), None)
     return f"{provider.name} {provider.model}"
 
 
 async def _check_index(bot: Bot) -> str:
+    for path in bot.settings.documents:
+        if not os.access(path, os.R_OK):
+            raise ConfigurationError(f"BOT_DOCUMENTS: {path!r} is not there, or may not be read")
     await bot.library.warmup()
     documents = await bot.library.listing()
     return f"{len(documents)} documents, {sum(document['chunks'] for document in documents)} chunks"

@@ -79,6 +79,32 @@ def test_everything_is_checked(run: Run) -> None:
     assert [line.split(":")[0] for line in out.splitlines()] == ["configuration", "database", "model", "index"]
 
 
+def test_a_check_sees_documents_that_are_not_there(run: Run) -> None:
+    """A slip in BOT_DOCUMENTS leaves a bot that knows nothing: its line says so."""
+    code, out, _ = run("check", BOT_DOCUMENTS="docs,no-such-folder")
+
+    assert code == MISUSED
+    assert "no-such-folder" in out.splitlines()[-1]
+
+
+def test_erasing_nobody_says_so(run: Run) -> None:
+    """Whoever mistypes a person is not left to believe that they are gone."""
+    code, out, _ = run("forget", "123")
+
+    assert code == OK
+    assert "Nothing was held about 123" in out
+
+
+def test_help_is_in_the_language_of_the_shell(run: Run) -> None:
+    """All of it, the words that come from argparse too."""
+    for arguments in (["--help"], ["ingest", "--help"]):
+        code, out, _ = run(*arguments, LC_ALL="es_CO.UTF-8")
+
+        assert code == OK
+        assert out.startswith("uso: ")
+        assert not [word for word in ("usage", "positional", "options", "show this") if word in out]
+
+
 def test_a_person_is_exported_and_erased(run: Run, tmp_path: Path) -> None:
     """As JSON, to a file that its owner alone can read; then nothing of them is left."""
     run("ask", "When does the shop open? CANARY")

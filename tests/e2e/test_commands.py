@@ -133,6 +133,18 @@ async def test_check_says_a_line_each(place: Place) -> None:
     assert "2 documents" in done.out
 
 
+async def test_check_asks_the_model(place: Place) -> None:
+    """A key that is refused, or a server that is not there, is seen: its line says so, and the code is 4; one word is enough."""
+    async with model_server(fails(401, "bad key"), says("OK")) as server:
+        refused = await place.run("check", OPENAI_BASE_URL=server.url)
+        done = await place.run("check", OPENAI_BASE_URL=server.url)
+    gone = await place.run("check", OPENAI_BASE_URL=server.url)
+
+    assert [refused.code, done.code, gone.code] == [4, 0, 4]
+    assert refused.out.splitlines()[2].startswith("model: MODEL_MISCONFIGURED")
+    assert gone.out.splitlines()[2].startswith("model: MODEL_UNAVAILABLE")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("nonsense",), ("ask",)],
