@@ -293,6 +293,7 @@ def _storage_errors(where: str) -> Iterator[None]:
             "unable to open database file": "check that its folder exists and may be written",
             "attempt to write a readonly database": "check that the file and its folder may be written",
             "database or disk is full": "make room on the disk",
+            "disk I/O error": "check that the disk works and has room",
             "file is not a database": "it is something else; name another file",
             "database is locked": "another process is writing to it; try again when that is done",
         }.get(str(error), "")
