@@ -78,7 +78,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
         """The first line."""
         _ = self._gettext
-        super().add_usage(usage, actions, groups, prefix or _("usage: "))
+        super().add_usage(usage, actions, groups, _("usage: ") if prefix is None else prefix)
 
     def start_section(self, heading: str | None) -> None:
         """The title above the arguments, or above the options."""

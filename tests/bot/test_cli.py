@@ -101,7 +101,7 @@ def test_help_is_in_the_language_of_the_shell(run: Run) -> None:
         code, out, _ = run(*arguments, LC_ALL="es_CO.UTF-8")
 
         assert code == OK
-        assert out.startswith("uso: ")
+        assert out.startswith("uso: python -m bot")
         assert not [word for word in ("usage", "positional", "options", "show this") if word in out]
 
 
