@@ -21,7 +21,7 @@ def _load_whole(text: str) -> Loaded:
     try:
         value = _parse(text)
     except (ValueError, RecursionError) as error:
-        return Loaded(status="broken", detail=_why(error))
+        return Loaded(status="broken", detail=_where(error))
     return _outcome(value if isinstance(value, list) else [value], numbered=isinstance(value, list))
 
 
@@ -35,9 +35,9 @@ def _load_lines(text: str) -> Loaded:
             except (ValueError, RecursionError):
                 bad.append(str(number))
     if bad and not values:
-        return Loaded(status="broken", detail=f"line {bad[0]}")
+        return Loaded(status="broken", detail=f"l. {bad[0]}")
     loaded = _outcome(values, numbered=True)
-    return Loaded(loaded.sections, "partly", f"line {', '.join(bad[:20])}") if bad and loaded.sections else loaded
+    return Loaded(loaded.sections, "partly", f"l. {', '.join(bad[:20])}") if bad and loaded.sections else loaded
 
 
 def _parse(text: str) -> Any:
@@ -45,10 +45,9 @@ def _parse(text: str) -> Any:
     return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
 
 
-def _why(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, line {error.lineno}"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else "it is no JSON"
+def _where(error: Exception) -> str:
+    """In no language, as any detail: "l." is a line in both."""
+    return f"l. {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
 
 
 def _outcome(values: list[Any], *, numbered: bool) -> Loaded:

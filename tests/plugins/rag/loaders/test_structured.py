@@ -31,12 +31,12 @@ def test_each_line_of_json_lines_stands_for_itself() -> None:
     loaded = load('{"text": "uno"}\n{broken\n\n{"text": "tres"}', lines=True)
 
     assert [section.text for section in loaded.sections] == ["uno", "tres"]
-    assert (loaded.status, loaded.detail) == ("partly", "line 2")
+    assert (loaded.status, loaded.detail) == ("partly", "l. 2")
 
 
 def test_what_is_no_json_says_so() -> None:
     """A trailing comma, a nesting that no parser follows, nothing at all: one outcome each, never an exception."""
-    assert load('{"a": 1,}').status == "broken"
+    assert (load('{"a": 1,}').status, load('{"a": 1,}').detail) == ("broken", "l. 1")
     assert load("[" * 100_000).status == "broken"
     assert load("[" * 3000 + "]" * 3000).status == "broken"
     assert load("no json", lines=True).status == "broken"
