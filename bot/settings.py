@@ -144,6 +144,12 @@ class Settings(Section):
     embeddings_base_url: Url | None = _field(None, "BOT_EMBEDDINGS_BASE_URL", "documents", "address of the embedder; else the provider's")
     top_k: int = _field(3, "BOT_TOP_K", "documents", "passages for a question", ge=1, le=50)
     min_score: float = _field(0.0, "BOT_MIN_SCORE", "documents", "0 to 1: passages below it are left out", ge=0, le=1)
+    rag_rewrite: Literal["auto", "always", "never"] = _field(
+        "auto",
+        "BOT_RAG_REWRITE",
+        "documents",
+        "let the model say a question whole before it is looked up: auto (where it leans on what came before), always, never",
+    )
     append_sources: bool = _field(True, "BOT_APPEND_SOURCES", "documents", "end an answer with its sources")
 
     memory: bool = _field(True, "BOT_MEMORY", "memory", "use long-term memory")

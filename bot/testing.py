@@ -207,6 +207,7 @@ async def create_test_bot(
         "BOT_DOCUMENTS": "",
         "BOT_DEFAULT_LANGUAGE": language,
         "BOT_PROVIDER": "extractive",
+        "BOT_RAG_REWRITE": "never",  # a scripted model gives its replies to turns alone
         **chosen,
     }
     configuration = configure(environment, registry=registry, toml=Path("no such file"))

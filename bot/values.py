@@ -400,12 +400,16 @@ def memory_options(value: "MemoryOptions | bool | None") -> MemoryOptions | None
     raise ValueError(f"memory={value!r} is not allowed: use True, False or MemoryOptions(...)")
 
 
+Rewriting = Literal["auto", "always", "never"]
 SourcesLine = Callable[[Sequence[Passage], Sequence[tuple[int, Passage]]], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RagOptions:
-    """How the turn uses a retriever. `top_k` and `min_score` of None are not passed to it; `timeout_ms=0` means no limit."""
+    """How the turn uses a retriever. `top_k` and `min_score` of None are not passed to it; `timeout_ms=0` means no limit.
+
+    `rewrite` lets the model say a question whole before it is looked up: `auto` where it leans on what came before, `always`, or `never`.
+    """
 
     retriever: "Retriever"
     top_k: int | None = None
@@ -413,6 +417,7 @@ class RagOptions:
     append_sources: bool | SourcesLine = False
     instructions: str | None = None
     timeout_ms: int = 10_000
+    rewrite: Rewriting = "never"
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.retriever, "retrieve", None)):
@@ -421,6 +426,8 @@ class RagOptions:
             _positive("top_k", self.top_k)
         if not isinstance(self.timeout_ms, int) or isinstance(self.timeout_ms, bool) or self.timeout_ms < 0:
             raise ValueError(f"timeout_ms={self.timeout_ms!r} is not allowed: milliseconds, or 0 for no limit")
+        if self.rewrite not in ("auto", "always", "never"):
+            raise ValueError(f"rewrite={self.rewrite!r} is not allowed: use 'auto', 'always' or 'never'")
 
 
 def rag_options(value: "RagOptions | Retriever | None") -> RagOptions | None:

@@ -91,7 +91,13 @@ def _rag(parts: Parts) -> RagOptions:
     library = cast(Retriever, parts.find(cast(type[Any], Library)))
     retriever = Several({"documents": library, **added}, parts.counters) if added else library
     bar = settings.min_score if "min_score" in settings.model_fields_set else None  # unset: each retriever's own way to tell what fits
-    return RagOptions(retriever=retriever, top_k=settings.top_k, min_score=bar, append_sources=settings.append_sources)
+    return RagOptions(
+        retriever=retriever,
+        top_k=settings.top_k,
+        min_score=bar,
+        append_sources=settings.append_sources,
+        rewrite=settings.rag_rewrite,
+    )
 
 
 # ---------------------------------------------------------------------------------------------- providers

@@ -1,16 +1,19 @@
 """Facts and passages, side by side: neither can fail a reply or hold it up."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from bot import BotError, Counters, Fact, Passage, RagOptions, Recall, Retriever
+from bot import BotError, Counters, Fact, Message, Passage, RagOptions, Recall, Retriever
+from plugins.ai.rewriting import Rewrite
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MEMORY_SECONDS = 2.0
+ASKED_BEFORE = 2  # questions that a retriever is told of beside the one that is asked
 
 
 class Bounded:
@@ -64,9 +67,29 @@ def subjects(recall: Recall | None, chat_key: str, user_id: str | None, *, is_gr
     return [user_id, chat_key] if options.inject_in_groups else [chat_key]
 
 
-async def passages(options: RagOptions, query: str) -> list[Passage]:
-    """What the retriever finds, as passages; options that are not set are not passed. Raises whatever the retriever raises."""
-    chosen = {name: value for name in ("top_k", "min_score") if (value := getattr(options, name)) is not None}
+def asked_before(messages: Sequence[Message]) -> list[str]:
+    """The last questions of a conversation, the latest first."""
+    return [message.content for message in reversed(messages) if message.role == "user"][:ASKED_BEFORE]
+
+
+def takes_previous(retriever: Retriever) -> bool:
+    """Whether a retriever understands a follow-up by `previous`: one of somebody's own need not know of it."""
+    try:
+        return "previous" in inspect.signature(retriever.retrieve).parameters
+    except (TypeError, ValueError):  # written in another language than Python
+        return False
+
+
+async def passages(options: RagOptions, query: str, *, previous: Sequence[str] = (), rewrite: Rewrite | None = None) -> list[Passage]:
+    """What the retriever finds, as passages; options that are not set are not passed. Raises whatever the retriever raises.
+
+    `previous` are the questions before, the latest first; `rewrite` says a question whole.
+    """
+    chosen: dict[str, Any] = {name: value for name in ("top_k", "min_score") if (value := getattr(options, name)) is not None}
+    if rewrite is not None and (whole := await rewrite(query)):
+        query, previous = whole, [query]
+    if previous and takes_previous(options.retriever):
+        chosen["previous"] = previous
     found = await options.retriever.retrieve(query, **chosen)
     return [passage for each in found or () if (passage := _passage(each)).text.strip()]
 
@@ -89,10 +112,15 @@ class Several:
         self._retrievers = retrievers
         self._counters = counters
 
-    async def retrieve(self, query: str, *, top_k: int | None = None, min_score: float | None = None) -> list[Passage]:
+    async def retrieve(
+        self, query: str, *, top_k: int | None = None, min_score: float | None = None, previous: Sequence[str] = ()
+    ) -> list[Passage]:
         """At most `top_k` passages of each, taken in turns: the best of every retriever first. Raises only where every one failed."""
+        before: dict[str, Any] = {"previous": previous} if previous else {}
         options: dict[str, Any] = {name: value for name, value in (("top_k", top_k), ("min_score", min_score)) if value is not None}
-        asked = [self._ask(retriever.retrieve(query, **options)) for retriever in self._retrievers.values()]
+        asked = [
+            self._ask(each.retrieve(query, **options, **(before if takes_previous(each) else {}))) for each in self._retrievers.values()
+        ]
         answers = await asyncio.gather(*asked)
         for name, answer in zip(self._retrievers, answers, strict=True):
             if isinstance(answer, Exception):

@@ -27,6 +27,7 @@ from bot import (
 from plugins.ai import citations, prompt, retrieval
 from plugins.ai.answering import Model, Stop
 from plugins.ai.history import Also, History, Opening
+from plugins.ai.rewriting import rewriter
 from plugins.ai.showing import Showing, Style
 from plugins.ai.store import Turn
 from plugins.ai.stream import Outcome
@@ -81,7 +82,7 @@ class Turns:
         """The fragments of the reply; `outcome.reply` is there once the turn is kept. Raises ModelError, SubjectErased, StorageError."""
         async with self.order.of(question.chat_key):
             opening = await self.history.open(question.chat_key, question.user_id, question.turn_id)
-            found = await self._gather(question)
+            found = await self._gather(question, opening)
             if opening.stored is not None:
                 outcome.reply = _again(opening.stored, found)
                 yield outcome.reply.text
@@ -106,7 +107,7 @@ class Turns:
 
     # ------------------------------------------------------------------------------------ gather
 
-    async def _gather(self, question: Question) -> Found:
+    async def _gather(self, question: Question, opening: Opening) -> Found:
         """Facts and passages side by side, each with its own time; both may come back empty."""
         subjects = retrieval.subjects(self.recall, question.chat_key, question.user_id, is_group=question.is_group)
         remembering = finding = None
@@ -115,12 +116,22 @@ class Turns:
             remembering = retrieval.Bounded("memory", facts, seconds=self.memory_seconds, counters=self.counters)
         if self.rag is not None and (query := question.text.strip() or (question.quoted or "").strip()):
             seconds = self.rag.timeout_ms / 1000 or None
-            finding = retrieval.Bounded("retrieval", retrieval.passages(self.rag, query), seconds=seconds, counters=self.counters)
+            work = retrieval.passages(self.rag, query, **self._before(self.rag, question, opening))
+            finding = retrieval.Bounded("retrieval", work, seconds=seconds, counters=self.counters)
         try:
             return Found(await remembering.result() if remembering else (), await finding.result() if finding else ())
         finally:
-            for work in filter(None, (remembering, finding)):
-                work.cancel()
+            for bounded in filter(None, (remembering, finding)):
+                bounded.cancel()
+
+    def _before(self, rag: RagOptions, question: Question, opening: Opening) -> dict[str, Any]:
+        """What the conversation says about the question. A turn that is given again stands in its own window, and asks no model."""
+        messages = opening.window.messages
+        if opening.stored is not None:
+            last = max((at for at, said in enumerate(messages) if said.role == "user" and said.content == question.text), default=None)
+            return {"previous": retrieval.asked_before(messages[:last])}
+        rewrite = rewriter(rag, self.model.provider, messages, lang=question.lang, counters=self.counters)
+        return {"previous": retrieval.asked_before(messages), "rewrite": rewrite}
 
     # ------------------------------------------------------------------------------------ answer
 
