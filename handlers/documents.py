@@ -15,7 +15,7 @@ LONGEST_PATH = 400
 LONGEST_TITLE = 48
 SECONDS_BETWEEN = 1.0
 UPLOADS = "documents"  # the folder in the data folder that /ingest may read beside the configured ones
-READABLE = (".md", ".markdown", ".mdx", ".txt", ".text", ".json", ".jsonl", ".ndjson", ".pdf")
+READABLE = (".md", ".markdown", ".mdx", ".txt", ".text", ".json", ".jsonl", ".ndjson", ".pdf", ".html", ".htm", ".xhtml", ".docx")
 ARCHIVES = (".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst")
 
 

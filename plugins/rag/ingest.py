@@ -29,7 +29,7 @@ REASONS: Mapping[str, str] = {
     "broken": _("it is damaged, or not what its name says"),
     "too_big": _("it is too big"),
     "timed_out": _("reading it took too long"),
-    "unsupported": _("files of this kind cannot be read; use Markdown, text, JSON or PDF"),
+    "unsupported": _("files of this kind cannot be read; use Markdown, text, HTML, Word (.docx), JSON or PDF"),
     "not_found": _("there is no such file"),
     "unreadable": _("it may not be read"),
     "special": _("it is no ordinary file"),

@@ -1,15 +1,19 @@
 """Files to sections of text: one reader for each format, chosen by the file's name; what cannot be read says why."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from importlib.util import find_spec
+from pathlib import Path, PurePath
 from typing import Any, Literal
+
+from bot import RagError
 
 log = logging.getLogger(__name__)
 Status = str  # ok, partly, or a key of ingest.REASONS
-Format = Literal["markdown", "mdx", "text", "json", "jsonl", "pdf"]
+Format = Literal["markdown", "mdx", "text", "json", "jsonl", "pdf", "html", "docx"]
 PdfParser = Callable[[bytes], list[str]]
 
 FORMATS: dict[str, Format] = {
@@ -22,7 +26,12 @@ FORMATS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".pdf": "pdf",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".docx": "docx",
 }
+LARGE = 128 << 10  # bytes of markup: what is larger is read in a process of its own, as its reader can be made slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +69,40 @@ async def load(name: str, data: bytes, *, pdf: PdfParser | None = None) -> Loade
 
         return await (reader.load(data) if pdf is None else asyncio.to_thread(reader.load_with, pdf, data))
     try:
+        if kind in ("html", "docx"):
+            return await _load_marked_up(kind, data)
         return await asyncio.to_thread(_load_text, kind, data)
+    except RagError:
+        raise
     except Exception as error:  # noqa: BLE001  what a parser chokes on is that file's outcome, and must not end the others' ingestion
         log.warning("the reader of %s failed: %s", kind, type(error).__name__)
         return Loaded(status="broken", detail=type(error).__name__)
+
+
+async def _load_marked_up(kind: Format, data: bytes) -> Loaded:
+    from plugins.rag.loaders import process, word
+
+    if find_spec("lxml") is None:
+        raise RagError("MISSING_DEPENDENCY", "reading HTML and Word files needs lxml: install it")
+    large = len(data) > LARGE or (kind == "docx" and word.weight(data) > LARGE)
+    if not large:
+        return await asyncio.to_thread(read_marked_up, kind, data)
+    said = await process.answer(Path(__file__).with_name("child.py"), kind, data)
+    if said is None:
+        return Loaded(status="timed_out")
+    answer = json.loads(said)  # ValueError where it crashed: the file is broken
+    return Loaded(tuple(Section(text, tuple(path)) for text, path in answer["sections"]), answer["status"], answer["detail"])
+
+
+def read_marked_up(kind: str, data: bytes) -> Loaded:
+    """Read HTML or DOCX, here and now."""
+    if kind == "html":
+        from plugins.rag.loaders import web
+
+        return web.load(data)
+    from plugins.rag.loaders import word
+
+    return word.load(data)
 
 
 def _load_text(kind: Format, data: bytes) -> Loaded:

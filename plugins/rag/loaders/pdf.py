@@ -3,22 +3,17 @@
 PDFium leads and pypdf follows where it finds nothing; docs/decisions/pdf-readers.md says why.
 """
 
-import asyncio
 import json
-import os
 import re
-import signal
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from bot import RagError
-from plugins.rag.loaders import Loaded, PdfParser, Section
+from plugins.rag.loaders import Loaded, PdfParser, Section, process
+from plugins.rag.loaders.process import MEMORY_BYTES, SECONDS
 from plugins.rag.text import clean
 
-MEMORY_BYTES = 1 << 30
-SECONDS = 30.0
 READERS = ("pdfium", "pypdf")
 
 _CHILD = Path(__file__).with_name("pdf_child.py")
@@ -76,7 +71,7 @@ def of_pages(pages: Sequence[str]) -> Loaded:
         return Loaded(status="no_text")
     if blank:
         more = "…" if len(blank) > _SHOWN_PAGES else ""
-        return Loaded(found, "partly", ", ".join(blank[:_SHOWN_PAGES]) + more)
+        return Loaded(found, "partly", "p. " + ", ".join(blank[:_SHOWN_PAGES]) + more)
     return Loaded(found)
 
 
@@ -90,37 +85,8 @@ def tidy(text: str) -> str:
 
 async def _read(reader: str, data: bytes, *, seconds: float, memory: int) -> Answer:
     """What one reader says of a file, its process killed at the end of its time."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        str(_CHILD),
-        reader,
-        str(memory),
-        str(int(seconds) + 1),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            said, _ = await process.communicate(data)
-    except TimeoutError:
-        return "timed_out", []
-    finally:
-        if process.returncode is None:
-            _kill(process)
-            await process.wait()
-    if process.returncode == -signal.SIGXCPU:
-        return "timed_out", []
-    return _answer(said)
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+    said = await process.answer(_CHILD, reader, data, seconds=seconds, memory=memory)
+    return ("timed_out", []) if said is None else _answer(said)
 
 
 def _answer(said: bytes) -> Answer:

@@ -15,7 +15,8 @@ MOST_PAGES = 20_000
 MOST_CHARACTERS = 20_000_000
 
 
-def _limit(memory: int, seconds: int) -> None:
+def limit(memory: int, seconds: int) -> None:
+    """Let this process have no more than so many bytes and seconds."""
     try:
         import resource
     except ImportError:  # not on Windows: the parent's time-out is all there is
@@ -87,7 +88,7 @@ def main() -> None:
     """Read, answer, leave."""
     reader, memory, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     data = sys.stdin.buffer.read()
-    _limit(memory, seconds)
+    limit(memory, seconds)
     sys.setrecursionlimit(3000)
     try:
         answer = READERS[reader](data)

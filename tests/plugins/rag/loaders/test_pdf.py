@@ -25,7 +25,7 @@ async def test_pages_without_text_are_named() -> None:
     """What could be read is there, and which pages could not is said."""
     loaded = await reader.load(pdf("Uno.", "", "Tres.", ""))
 
-    assert (loaded.status, loaded.detail, len(loaded.sections)) == ("partly", "2, 4", 2)
+    assert (loaded.status, loaded.detail, len(loaded.sections)) == ("partly", "p. 2, 4", 2)
 
 
 async def test_a_scan_says_that_it_has_no_text() -> None:
