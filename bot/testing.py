@@ -194,14 +194,16 @@ async def create_test_bot(
     """The real dispatcher over an in-memory database, with no documents but those given.
 
     `memory` and `rag` are those of `registry.ai`; `plugins` are functions `register(registry)` or names of modules; `settings` are
-    variables by their names in the environment. Memory is off unless it is given, or set by BOT_MEMORY.
+    variables by their names in the environment. Memory is off unless it is given, here or by a plugin, or set by BOT_MEMORY.
     """
     registry = load([*BUILT_IN, *(name for name in plugins if isinstance(name, str))], installed=False)
     for register in plugins:
         if not isinstance(register, str):
             register(registry)
     chosen = dict(settings or {})
-    registry.ai(memory=memory if memory is not None else None if "BOT_MEMORY" in chosen else False, rag=rag)
+    if registry.memory_options is None and "BOT_MEMORY" not in chosen:
+        registry.ai(memory=False)
+    registry.ai(memory=memory, rag=rag)
     environment = {
         "BOT_DATABASE_URL": database_url,
         "BOT_DOCUMENTS": "",

@@ -63,6 +63,25 @@ async def test_a_plugin_and_settings_of_a_test() -> None:
         assert await bot.say("/size", user="test:boss", attachments={"a.md": b"12345"}) == ["a.md: 5"]
 
 
+async def test_what_a_plugin_gives_counts() -> None:
+    """Memory and a retriever that a plugin registers are those of the bot; what the test gives itself goes before them."""
+
+    def plugin(registry: Registry) -> None:
+        registry.ai(memory=MemoryOptions(ttl="90d"), rag=RagOptions(retriever=Shipping(), append_sources=True))
+
+    async with create_test_bot(provider=MockAIProvider(reply="Tarda 3 días [1]."), plugins=[plugin]) as bot:
+        said = await bot.say("¿Cuánto tarda?")
+        await bot.say("/remember Vivo en Quito")
+        (fact,) = await bot.ai.memory_facts("user-1")
+    async with create_test_bot(plugins=[plugin], memory=MemoryOptions(ttl="1d")) as bot:
+        await bot.say("/remember Vivo en Quito")
+        (shorter,) = await bot.ai.memory_facts("user-1")
+
+    assert said == ["Tarda 3 días [1].\n\nFuentes: [1] faq"]
+    assert fact.expires_at == fact.updated_at + 90 * 86_400_000
+    assert shorter.expires_at == shorter.updated_at + 86_400_000
+
+
 async def test_a_bot_that_stopped_says_so() -> None:
     """A test that talks to it fails at once, by what stopped it, and does not wait for ever."""
     async with create_test_bot() as bot:
