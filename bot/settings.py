@@ -26,6 +26,7 @@ PREFIX = "BOT_"
 TOML = "bot.toml"
 EMPTIED = "BOT_DOCUMENTS"  # set to nothing, it is a list with nothing in it
 LONGEST_SHOWN = 120  # characters of a value in an error
+LONGEST_NUMBER = 20  # digits
 NOT_IN_THIS_VERSION = {
     "WHATSAPP_TOKEN": "WhatsApp",
     "WHATSAPP_PHONE_ID": "WhatsApp",
@@ -45,9 +46,19 @@ def _person(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
-def _life(value: str | None) -> str | None:
-    ttl_ms(value)
-    return value
+def _life(value: Any) -> Any:
+    """A life as `ttl_ms` takes it; in a variable milliseconds are digits."""
+    life = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < LONGEST_NUMBER else value
+    ttl_ms(life)
+    return life
+
+
+def _upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
 
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
@@ -154,7 +165,7 @@ class Settings(Section):
 
     memory: bool = _field(True, "BOT_MEMORY", "memory", "use long-term memory")
     memory_max_facts: int = _field(50, "BOT_MEMORY_MAX_FACTS", "memory", "facts held about each person", ge=1)
-    memory_ttl: Annotated[str | None, AfterValidator(_life)] = _field(
+    memory_ttl: Annotated[str | int | None, BeforeValidator(_life)] = _field(
         None, "BOT_MEMORY_TTL", "memory", "life of a fact, as in 90d, 12h, 30m; none means permanent"
     )
     memory_auto_extract: bool = _field(True, "BOT_MEMORY_AUTO_EXTRACT", "memory", "let the model find facts in what a person writes")
@@ -170,8 +181,10 @@ class Settings(Section):
     memory_resolve: bool = _field(True, "BOT_MEMORY_RESOLVE", "memory", "let a new fact replace one that it contradicts")
     memory_notices: bool = _field(True, "BOT_MEMORY_NOTICES", "memory", "say in private what was learnt from a chat, with a way to undo it")
 
-    default_language: str = _field("es", "BOT_DEFAULT_LANGUAGE", "chat", "language where nothing else tells", pattern=r"^[a-z]{2,3}$")
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = _field(
+    default_language: Annotated[str, BeforeValidator(_lower)] = _field(
+        "es", "BOT_DEFAULT_LANGUAGE", "chat", "language where nothing else tells", pattern=r"^[a-z]{2,3}$"
+    )
+    log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = _field(
         "WARNING", "BOT_LOG_LEVEL", "chat", "DEBUG, INFO, WARNING or ERROR; the log goes to standard error"
     )
 

@@ -140,6 +140,19 @@ def test_a_variable_that_is_not_one(name: str, near: str) -> None:
         refuse_unknown({name: "3"}, [Settings])
 
 
+@pytest.mark.parametrize(("life", "read_as"), [("90d", "90d"), ("5000", 5000), (5000, 5000)])
+def test_a_life_in_milliseconds(life: Any, read_as: Any) -> None:
+    """A variable is text, and a number in a file is none: both are milliseconds."""
+    assert read(Settings, {"BOT_MEMORY_TTL": life}).memory_ttl == read_as
+
+
+def test_case_is_no_mistake() -> None:
+    """Where a value is one of a few words."""
+    settings = read(Settings, {"BOT_LOG_LEVEL": "debug", "BOT_DEFAULT_LANGUAGE": "EN"})
+
+    assert (settings.log_level, settings.default_language) == ("DEBUG", "en")
+
+
 def test_a_variable_like_none() -> None:
     """Then it says where to look."""
     with pytest.raises(ConfigurationError, match=r"^BOT_XYZZY is not a setting; see \.env\.example"):
