@@ -349,6 +349,8 @@ class ExtractOptions:
             raise ValueError(f"debounce_ms={self.debounce_ms!r} is not allowed: milliseconds, 0 or more")
         if self.max_tokens is not None:
             _positive("max_tokens", self.max_tokens)
+        if self.filter is not None and not callable(self.filter):
+            raise ValueError(f"filter={self.filter!r} is not allowed: it must be a function of a fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,6 +381,8 @@ class MemoryOptions:
         _positive("prompt_tokens", self.prompt_tokens)
         if not self.namespace or not isinstance(self.namespace, str):
             raise ValueError(f"namespace={self.namespace!r} is not allowed: it must be a name")
+        if not isinstance(self.auto_extract, bool | ExtractOptions):
+            raise ValueError(f"auto_extract={self.auto_extract!r} is not allowed: use True, False or ExtractOptions(...)")
         ttl_ms(self.ttl)
 
     @property
@@ -426,6 +430,10 @@ class RagOptions:
             _positive("top_k", self.top_k)
         if not isinstance(self.timeout_ms, int) or isinstance(self.timeout_ms, bool) or self.timeout_ms < 0:
             raise ValueError(f"timeout_ms={self.timeout_ms!r} is not allowed: milliseconds, or 0 for no limit")
+        if self.min_score is not None and (isinstance(self.min_score, bool) or not isinstance(self.min_score, int | float)):
+            raise ValueError(f"min_score={self.min_score!r} is not allowed: it must be a number")
+        if not isinstance(self.append_sources, bool) and not callable(self.append_sources):
+            raise ValueError(f"append_sources={self.append_sources!r} is not allowed: use True, False or a function")
         if self.rewrite not in ("auto", "always", "never"):
             raise ValueError(f"rewrite={self.rewrite!r} is not allowed: use 'auto', 'always' or 'never'")
 

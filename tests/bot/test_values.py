@@ -95,12 +95,18 @@ def test_memory_options_that_cannot_work(name: str, value: Any) -> None:
         MemoryOptions(**{name: value})
 
 
-@pytest.mark.parametrize("options", [{"ttl": "soon"}, {"type": "shared"}, {"namespace": ""}])
+@pytest.mark.parametrize("options", [{"ttl": "soon"}, {"type": "shared"}, {"namespace": ""}, {"auto_extract": "yes"}])
 def test_other_memory_options_that_cannot_work(options: dict[str, Any]) -> None:
     """Likewise."""
     (name, value), *_ = options.items()
     with pytest.raises(ValueError, match=f"^{name}={value!r}"):
         MemoryOptions(**options)
+
+
+def test_a_filter_is_a_function() -> None:
+    """It is found out when the options are made, not when the first fact has come."""
+    with pytest.raises(ValueError, match=r"^filter=3"):
+        ExtractOptions(filter=3)  # type: ignore[arg-type]
 
 
 def test_what_memory_may_be() -> None:
@@ -134,7 +140,7 @@ def test_a_retriever_alone_is_options_with_it() -> None:
         RagOptions(retriever="docs")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("options", [{"top_k": 0}, {"timeout_ms": -1}, {"timeout_ms": True}])
+@pytest.mark.parametrize("options", [{"top_k": 0}, {"timeout_ms": -1}, {"timeout_ms": True}, {"min_score": "x"}, {"append_sources": "x"}])
 def test_rag_options_that_cannot_work(options: dict[str, Any]) -> None:
     """The error names the field."""
     with pytest.raises(ValueError, match=f"^{next(iter(options))}="):
