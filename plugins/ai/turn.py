@@ -24,7 +24,7 @@ from bot import (
     Transaction,
     Update,
 )
-from plugins.ai import citations, prompt, retrieval
+from plugins.ai import citations, figures, prompt, retrieval
 from plugins.ai.answering import Model, Stop
 from plugins.ai.history import Also, History, Opening
 from plugins.ai.rewriting import rewriter
@@ -98,7 +98,7 @@ class Turns:
                 outcome.reply = Reply("", "")
                 return
             rest = showing.rest()
-            reply = self._reply(found, showing)
+            reply = self._reply(question, found, showing)
             await self._keep(question, opening, found, reply)
             outcome.reply = reply
             for last in (rest, reply.text[len(showing.body) :]):
@@ -190,11 +190,14 @@ class Turns:
 
     # ------------------------------------------------------------------------------------ reply
 
-    def _reply(self, found: Found, showing: Showing) -> Reply:
+    def _reply(self, question: Question, found: Found, showing: Showing) -> Reply:
         passages = list(showing.style.passages)
         cited = citations.cited(showing.body, passages)
         line = self._sources(passages, cited, showing.style) if showing.style.own_line and passages else ""
         facts = [fact.text for fact in found.facts]
+        if doubtful := figures.unsupported(showing.body, passages, [question.text, question.quoted or "", *facts]):
+            log.info("%d figures of an answer stand in none of the passages that it cites for them", len(doubtful))
+            self.counters.add("citation_unsupported", len(doubtful))
         return Reply(showing.body + line, showing.answer, citations=passages, cited=cited, facts=facts)
 
     def _sources(self, passages: Sequence[Passage], cited: Sequence[tuple[int, Passage]], style: Style) -> str:

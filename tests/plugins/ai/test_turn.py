@@ -360,3 +360,25 @@ async def test_the_same_turn_in_two_processes(tmp_path: Path) -> None:
 
         assert delivered == ["pronto"]
         assert [r["content"] for r in await rows(one)] == ["q", "pronto"]
+
+
+# ---------------------------------------------------------------------------------------------- figures
+
+
+@pytest.mark.parametrize(
+    ("answer", "counted"),
+    [
+        ("Tarda 3 días [1].", None),
+        ("Tarda 4 días [1], o 5 si llueve.", 2),
+        ("Tarda 4 días.", None),
+        ("1. Tarda [1].", None),
+        ("Pediste 7: tarda 3 días [1].", None),
+    ],
+)
+async def test_figures_that_no_cited_passage_holds_are_counted(answer: str, counted: int | None) -> None:
+    """For the administrator to look into: the answer is sent as it is, and `/stats` shows how many there were."""
+    async with create_test_bot(provider=MockAIProvider(reply=answer), rag=RagOptions(retriever=Shipping())) as bot:
+        reply = await bot.ai.reply_in_chat("chat-1", "¿cuánto tardan las 7 cajas?", user_id="user-1")
+
+        assert reply == answer
+        assert (await bot.statistics()).get("citation_unsupported") == counted
