@@ -7,6 +7,7 @@ from bot.context import Context, Handler, People, User, chat_key_of
 from bot.errors import (
     BadRequest,
     BotError,
+    CannotSee,
     ConfigurationError,
     ContextTooLong,
     ErasureUnfinished,
@@ -43,6 +44,7 @@ from bot.ports import (
     Retriever,
     Row,
     Said,
+    Sight,
     Transaction,
     Transcriber,
 )
@@ -102,6 +104,7 @@ __all__ = [
     "Attachment",
     "BadRequest",
     "BotError",
+    "CannotSee",
     "Catalogs",
     "Choice",
     "Command",
@@ -159,6 +162,7 @@ __all__ = [
     "Said",
     "Section",
     "Settings",
+    "Sight",
     "StorageError",
     "SubjectErased",
     "Tool",

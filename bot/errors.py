@@ -12,6 +12,7 @@
     │   ├── ModelUnavailable     it cannot be reached, or is overloaded
     │   ├── ModelTimeout         it did not answer within its deadline
     │   ├── ModelRefused         it would not answer
+    │   ├── CannotSee            it takes no pictures
     │   ├── ModelMisconfigured   the key, the address or the model's name is wrong
     │   └── ContextTooLong       the prompt is longer than the model takes
     ├── TransportError           a platform did not take what was sent
@@ -129,6 +130,13 @@ class ModelRefused(ModelError):
 
     code = "MODEL_REFUSED"
     message = _("The language model declined to answer that.")
+
+
+class CannotSee(ModelError):
+    """The model, or its server, takes no pictures, or not this one."""
+
+    code = "MODEL_CANNOT_SEE"
+    message = _("The language model cannot look at that picture. Please tell me in words what it is about.")
 
 
 class ModelMisconfigured(ModelError):

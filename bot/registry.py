@@ -27,6 +27,7 @@ BUILT_IN = (
     "plugins.rag",
     "plugins.ai",
     "plugins.ai.transcription",
+    "plugins.ai.vision",
     "bot.transports.telegram",
     "handlers.basics",
     "handlers.privacy",

@@ -130,6 +130,7 @@ class Settings(Section):
     transcribe_model: str | None = _field(
         None, "BOT_TRANSCRIBE_MODEL", "model", "model of the same server that writes down voice notes, as in whisper-1; none means off"
     )
+    vision: bool = _field(False, "BOT_VISION", "model", "let the model look at photos; it must be one that takes pictures")
 
     database_url: str = _field("sqlite:///data/bot.db", "BOT_DATABASE_URL", "storage", "sqlite:///path or sqlite:///:memory:")
     data_dir: Path = _field(Path("data"), "BOT_DATA_DIR", "storage", "where exports and the terminal's history are written")

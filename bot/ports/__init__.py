@@ -1,7 +1,7 @@
 """The seams: what one part may ask of another. Each is small; its docstring says what is promised and what is raised."""
 
 from bot.ports.assistant import Assistant, Deliver, Recall, ReplyStream
-from bot.ports.models import Embedder, IngestOutcome, Library, Provider, Retriever, Said, Transcriber
+from bot.ports.models import Embedder, IngestOutcome, Library, Provider, Retriever, Said, Sight, Transcriber
 from bot.ports.platforms import Delivers, Edits, Files, Moderated, Revises, Sends, Streams
 from bot.ports.storage import Database, FactStore, Fence, Jobs, Marks, MessageStore, Params, Reader, Row, Transaction
 
@@ -31,6 +31,7 @@ __all__ = [
     "Row",
     "Said",
     "Sends",
+    "Sight",
     "Streams",
     "Transaction",
     "Transcriber",

@@ -79,6 +79,14 @@ class Transcriber(Protocol):
         ...
 
 
+class Sight(Protocol):
+    """Looks at pictures. Raises CannotSee where the model does not, and ModelError and its kinds."""
+
+    async def look(self, pictures: Sequence[tuple[str, bytes]], *, question: str, lang: str) -> str:
+        """What is on the pictures, each `(media type, bytes)`, with regard to the question, which may be empty; in the language `lang`."""
+        ...
+
+
 class Library(Retriever, Protocol):
     """The documents that the bot answers from. Every failure is a RagError; a bad file is an outcome, never an exception."""
 

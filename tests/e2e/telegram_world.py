@@ -1,6 +1,7 @@
 """The real bot as a child process between two servers on loopback: a stand-in for Telegram and a scripted model."""
 
 import asyncio
+import base64
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ import aiohttp
 from aiohttp import web
 
 from bot.settings import ROOT
-from tests.standins.model_server import ModelServer, model_server, says
+from tests.standins.model_server import Act, ModelServer, fails, model_server, says
 from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
 
 START_SECONDS = 120.0  # on a machine that is busy with other tests
@@ -82,6 +83,8 @@ async def child(folder: Path, url: str, *, name: str = "bot", **env: str) -> Asy
 def act(request: web.Request, body: dict[str, Any]) -> Any:
     """The model: it says what the last message asks of it, else `eco: ` and the message."""
     text = str(body["messages"][-1]["content"])
+    if "image_url" in text:
+        return _look(text)(request, body)
     if match := re.search(r"lento (\d+)", text):
         return says(*(f"palabra{n} " for n in range(int(match[1]))), every=0.02)(request, body)
     if "largo" in text:
@@ -94,6 +97,11 @@ def act(request: web.Request, body: dict[str, Any]) -> Any:
     if "REFUSE" in text:
         return says("**REFUSE** esto")(request, body)
     return says(f"eco: {text}")(request, body)
+
+
+def _look(text: str) -> Act:
+    blind = base64.b64encode(b"\xff\xd8\xff\xe0 BLIND").decode() in text
+    return fails(400, "image_url is only supported by certain models") if blind else says("un gato naranja")
 
 
 @dataclass(slots=True)

@@ -93,7 +93,7 @@ async def test_a_webhook_takes_updates_once_and_only_with_the_secret(tmp_path: P
     port = free_port()
     url = f"http://127.0.0.1:{port}/hook"
     env = {"TELEGRAM_WEBHOOK_URL": url, "TELEGRAM_WEBHOOK_SECRET": SECRET, "BOT_HTTP_PORT": str(port)}
-    async with world(tmp_path, BOT_TRANSCRIBE_MODEL="whisper-1", **env) as here, aiohttp.ClientSession() as session:
+    async with world(tmp_path, BOT_TRANSCRIBE_MODEL="whisper-1", BOT_VISION="true", **env) as here, aiohttp.ClientSession() as session:
         await here.telegram.until(lambda: here.telegram.webhook)
         headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET}
 
@@ -115,6 +115,7 @@ async def test_a_webhook_takes_updates_once_and_only_with_the_secret(tmp_path: P
         await here.telegram.push()
         await here.telegram.answer(1, 2)
         await _speak(here)
+        await _show(here)
 
     assert answers == [403, 403, 413, 400, 200, 200, 200]
     assert [text.split("\n")[0] for text in here.telegram.texts(1)] == ["eco: hola", "eco: y otra"]
@@ -150,3 +151,19 @@ async def _speak(here: World) -> None:
     assert (await here.telegram.answer(2)).startswith("eco: cuánto cuesta el envío")
     assert "10 MB" in await here.telegram.answer(3)
     assert [(data, model) for _, data, model in here.model.heard] == [(b"OggS...", "whisper-1")]
+
+
+async def _show(here: World) -> None:
+    """A photo is fetched and looked at by the model, and its caption answered; one that the model refuses gets a sentence."""
+    here.telegram.files["p1"] = b"\xff\xd8\xff\xe0 a cat"
+    here.telegram.files["p2"] = b"\xff\xd8\xff\xe0 BLIND"
+    for user, name in ((4, "p1"), (5, "p2")):
+        photo = [{"file_id": name, "file_unique_id": name, "width": 9, "height": 9, "file_size": 10}]
+        await here.telegram.say(None, user=user, photo=photo, caption="¿qué animal es?")
+    await here.telegram.push()
+    answers = await here.telegram.answer(4), await here.telegram.answer(5)
+    turn = next(body for body in here.model.requests if body["messages"][-1]["content"] == "¿qué animal es?")
+
+    assert answers[0].startswith("eco: ¿qué animal es?")
+    assert "no puede ver esa imagen" in answers[1]
+    assert "un gato naranja" in turn["messages"][0]["content"]

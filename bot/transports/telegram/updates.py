@@ -176,8 +176,10 @@ def _told(update: Update, message: Raw, said: str) -> Update:
         return replace(update, text="", quoted=said or None, evidence="")
     replied = replied_to(message)
     quoted = words(optional(message, "quote"), "text") or words(replied, "text") or words(replied, "caption")
-    files = update.attachments or (_attachments(replied) if said.startswith("/") else ())
-    return replace(update, text=said, quoted=quoted or None, attachments=files)
+    if update.attachments or not (said.startswith("/") or replied.get("photo")):
+        return replace(update, text=said, quoted=quoted or None)
+    other = update.other or ("photo" if replied.get("photo") and not said.startswith("/") else None)
+    return replace(update, text=said, quoted=quoted or None, attachments=_attachments(replied), other=other)
 
 
 def _attachments(message: Raw) -> tuple[Attachment, ...]:

@@ -107,6 +107,18 @@ def test_ingest_as_a_reply_takes_the_file_replied_to() -> None:
     assert arrived({"chat": PRIVATE, "text": "¿qué dice?", "reply_to_message": replied}).attachments == ()
 
 
+def test_a_question_in_reply_to_a_photo_is_about_it() -> None:
+    """Its caption is quoted; a command takes it as a file and nothing more."""
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1}]
+    replied = {"message_id": 2, "date": 1, "chat": PRIVATE, "photo": photo, "caption": "mi gato"}
+    question = arrived({"chat": PRIVATE, "text": "¿de qué color es?", "reply_to_message": replied})
+    command = arrived({"chat": PRIVATE, "text": "/help", "reply_to_message": replied})
+
+    assert (question.text, question.quoted, question.other) == ("¿de qué color es?", "mi gato", "photo")
+    assert [file.file_id for file in question.attachments] == ["p"]
+    assert command.other is None
+
+
 def test_a_reply_and_a_quote_are_quoted() -> None:
     """The part that was marked, else the whole message; it is no evidence, the text is."""
     replied = {"message_id": 2, "from": {"id": 8}, "chat": GROUP, "text": "todo el mensaje"}
