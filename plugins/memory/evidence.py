@@ -3,6 +3,7 @@
 A document or a quoted message can talk a model into calling a tool; it cannot put words into the person's mouth.
 """
 
+import re
 from collections.abc import Iterable
 
 from bot import said
@@ -13,21 +14,21 @@ _FUNCTION_WORDS = (
 )
 _SMALL = frozenset(_FUNCTION_WORDS.split())  # what stands in any sentence bears out nothing
 _YES_OR_NO = frozenset({"si", "no", "yes", "true", "false", "verdadero", "falso"})
-_FORGETTING = (
-    *("olvid", "forget", "borra", "elimin", "delete", "remove", "erase", "quita", "suprim"),
-    *(
-        "ya no",
-        "no longer",
-        "not anymore",
-        "nunca mas",
-        "never again",
-        "not true",
-        "no es verdad",
-        "no es cierto",
-        "don t remember",
-        "no recuerdes",
-    ),
+_FORGETTING_WORDS = (
+    "olvida olvidalo olvidala olvidalos olvidalas olvidate olvides olvide olviden olvidar olvidarlo olvidarla"
+    " borra borralo borrala borralos borralas borres borre borrar borrarlo borrarla elimina eliminalo eliminala elimines elimine eliminar"
+    " quita quitalo quitala quites quitar suprime suprimelo suprimela suprimir forget delete remove erase"
 )
+_DENYING_WORDS = (
+    "no ya nunca jamas tampoco not never wrong false falso falsa mentira error mistake equivocado equivocada dejo deje cambio cambie mude"
+    " changed moved stopped anymore don doesn didn isn wasn"
+)
+_FORGETTING, _DENYING = frozenset(_FORGETTING_WORDS.split()), frozenset(_DENYING_WORDS.split())
+_FORGETTING_PHRASES = (
+    *("ya no", "no longer", "not anymore", "nunca mas", "never again", "not true", "no es verdad", "no es cierto"),
+    *("don t remember", "no recuerdes", "no lo recuerdes", "no la recuerdes"),
+)
+_FORGOT = re.compile(r"\b(?:me|nos) olvide?\w*")  # "me olvidé el paraguas" asks for nothing
 ENOUGH = 0.5  # of the words of a value
 ECHO = 0.75
 
@@ -39,9 +40,12 @@ def bears_out(words: str, key: str, value: str) -> bool:
 
 
 def asks_to_forget(words: str, key: str, value: str) -> bool:
-    """Whether `words` ask to forget something, or speak of the key or of the value that it has."""
-    folded = f" {said(words)} "
-    return any(f" {verb}" in folded for verb in _FORGETTING) or share(key, words) > 0 or (bool(value) and share(value, words) > 0)
+    """Whether `words` ask to forget something, or deny the key or the value that it has; to speak of it is not enough."""
+    folded = f" {_FORGOT.sub(' ', said(words))} "
+    tokens = set(folded.split())
+    if tokens & _FORGETTING or any(f" {phrase} " in folded for phrase in _FORGETTING_PHRASES):
+        return True
+    return bool(tokens & _DENYING) and (share(key, words) > 0 or (bool(value) and share(value, words) > 0))
 
 
 def is_echo(fact: str, words: str, held: Iterable[str]) -> bool:

@@ -56,13 +56,27 @@ def test_what_was_not_said_is_not(words: str, key: str, value: str) -> None:
     ],
 )
 def test_asking_to_forget(words: str) -> None:
-    """A word of forgetting, or one of the key or of the value, is enough."""
+    """A word of forgetting is enough, or one that denies the key or the value."""
     assert asks_to_forget(words, "ciudad", "Bogotá")
 
 
-@pytest.mark.parametrize("words", ["¿Qué dice el documento?", "Hola", "Gracias por todo", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "¿Qué dice el documento?",
+        "Hola",
+        "Gracias por todo",
+        "",
+        "¿Qué dice el documento de Bogotá?",
+        "¿En qué ciudad está la sede?",
+        "Me olvidé el paraguas",
+        "Se me olvidó la clave",
+        "Mándame el borrador, el de las eliminatorias",
+        "I forgot my umbrella",
+    ],
+)
 def test_not_asking_to_forget(words: str) -> None:
-    """Where the person speaks of something else, a document cannot make the model forget."""
+    """Where the person speaks of something else, or only of the thing, a document cannot make the model forget."""
     assert not asks_to_forget(words, "ciudad", "Bogotá")
 
 

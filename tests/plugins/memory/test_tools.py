@@ -69,12 +69,13 @@ async def test_nobody_else_can_be_written_about(subject: str) -> None:
     "call",
     [("remember", {"subject": "user", "key": "city", "value": "Moscow"}), ("forget", {"subject": "user", "key": "city"})],
 )
-async def test_a_document_cannot_write_or_forget(call: tuple[str, dict[str, str]]) -> None:
-    """A model that obeys a retrieved passage is refused: the person said nothing of the kind."""
+@pytest.mark.parametrize("words", ["¿Qué dice el documento?", "¿Qué dice el documento sobre Bogotá?", "Which city is it about?"])
+async def test_a_document_cannot_write_or_forget(call: tuple[str, dict[str, str]], words: str) -> None:
+    """A model that obeys a retrieved passage is refused: the person said nothing of the kind, even where they speak of the thing."""
     provider = MockAIProvider(reply="Hecho.", tool_calls=[call])
     async with create_test_bot(provider=provider, memory=True, rag=RagOptions(retriever=Poisoned())) as bot:
         await bot.parts.find(Recall).remember_keyed(ANA, "city", "Bogotá")
-        await bot.say("¿Qué dice el documento?", user=ANA)
+        await bot.say(words, user=ANA)
 
         assert told(bot).startswith("error")
         assert await bot.ai.memory(ANA) == ["city: Bogotá"]
