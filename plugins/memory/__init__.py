@@ -25,17 +25,23 @@ def _(message: str) -> str:
 
 def register(registry: Registry) -> None:
     """Add memory to the bot: the `Recall` part, its tables, its background work and the model's tools."""
-    restoring = Restoring()
+    restoring, meanings = Restoring(), list[Meaning]()
 
     def build(parts: Parts) -> Memory:
-        memory = _build(parts)
+        meanings.append(Meaning(lambda: cast(Embedder, parts.find(cast(type[Any], Embedder)))))
+        memory = _build(parts, meanings[-1])
         restoring.options = memory.options or MemoryOptions()
         return memory
+
+    async def clean(user_id: str) -> int:
+        for meaning in meanings:
+            meaning.clear()
+        return 0  # vectors of the same facts as the rows that left
 
     registry.part(Memory, build)
     registry.part(cast(type[Any], Recall), lambda parts: parts.find(Memory))
     registry.migrations(MIGRATIONS.owner, MIGRATIONS.directory)
-    registry.personal_data("facts", tables=("facts",), export=store.export, erase=store.erase, restore=restoring.facts)
+    registry.personal_data("facts", tables=("facts",), export=store.export, erase=store.erase, clean=clean, restore=restoring.facts)
     registry.personal_data(
         "replaced_facts", tables=("memory_changes",), export=changes.export, erase=changes.erase, restore=restoring.changes
     )
@@ -48,6 +54,7 @@ def register(registry: Registry) -> None:
     )
     registry.job(JOB, _run)
     registry.on_chat_moved(store.move)
+    registry.on_chat_moved(changes.move)
     registry.statistic(_("Facts"), _count)
     registry.lifespan(_tidying)
     tools.register(registry)
@@ -107,7 +114,7 @@ class OwnMemory(Memory):
             await self._own.aclose()
 
 
-def _build(parts: Parts) -> Memory:
+def _build(parts: Parts, meaning: Meaning) -> Memory:
     chosen = parts.registry.memory_options
     options = _of_settings(parts) if chosen is None else memory_options(chosen)
     return Memory(
@@ -118,7 +125,7 @@ def _build(parts: Parts) -> Memory:
         provider=lambda: cast(Provider, parts.find(cast(type[Any], Provider))),
         counters=parts.counters,
         clock=parts.clock,
-        score=Meaning(lambda: cast(Embedder, parts.find(cast(type[Any], Embedder)))),
+        score=meaning,
         notify=Notices(parts, options),
     )
 

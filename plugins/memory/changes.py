@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bot import Reader, Row, Transaction
+from bot import Fact, Reader, Row, Transaction
 
 from .facts import identity
 
@@ -30,6 +30,11 @@ _LISTED = (
     " ORDER BY changed_at, id"
 )
 _DROP_ONE = "DELETE FROM memory_changes WHERE agent_id = :agent_id AND subject = :subject AND id = :id"
+_DROP_OF_ROW = (
+    f"DELETE FROM memory_changes WHERE {_MINE} AND ((fact_id = :fact_id AND kind <> 'text')"
+    " OR (CAST(:keyed AS BIGINT) = 1 AND kind = 'keyed' AND key = :key))"
+)
+_MOVE = "UPDATE memory_changes SET subject = :new WHERE agent_id = :agent_id AND subject = :old"
 _DROP_ALL = f"DELETE FROM memory_changes WHERE {_MINE}"
 _PRUNE = "DELETE FROM memory_changes WHERE agent_id = :agent_id AND changed_at <= :before"
 _EXPORT = (
@@ -43,6 +48,7 @@ _ERASE = "DELETE FROM memory_changes WHERE agent_id = :agent_id AND subject = :s
 class Step:
     """One row of a change: the fact that came, and the row that it replaced (None: it was only added)."""
 
+    batch: str
     fact_id: str
     old: Row | None
 
@@ -73,7 +79,7 @@ class Changes:
         batch = self._of(subject) | {"batch": latest["batch"]}
         rows = await tx.all(_BATCH, batch)
         await tx.run(_DROP_BATCH, batch)
-        return [Step(row["fact_id"], row if row["kind"] else None) for row in rows]
+        return [Step(latest["batch"], row["fact_id"], row if row["kind"] else None) for row in rows]
 
     async def listed(self, reader: Reader, subject: str) -> list[Row]:
         """The facts that were replaced and can still be brought back, oldest change first."""
@@ -83,6 +89,11 @@ class Changes:
         """A person forgot a fact: what was replaced and says the same is not kept either."""
         rows = [row for row in await self.listed(tx, subject) if identity(old_text(row)) == identity(text)]
         return sum([await tx.run(_DROP_ONE, {"subject": subject, "id": row["id"]}) for row in rows])
+
+    async def forget_row(self, tx: Transaction, subject: str, fact: Fact) -> None:
+        """A fact is forgotten: that it came cannot be taken back any more, and what its key was before is forgotten with it."""
+        params = self._of(subject) | {"fact_id": fact.id, "keyed": int(fact.kind == "keyed"), "key": fact.key}
+        await tx.run(_DROP_OF_ROW, params)
 
     async def forget_all(self, tx: Transaction, subject: str) -> int:
         """Nothing can be brought back any more; how many replaced facts there were."""
@@ -116,3 +127,8 @@ async def export(reader: Reader, user_id: str) -> list[dict[str, Any]]:
 async def erase(tx: Transaction, user_id: str) -> int:
     """Remove it."""
     return await tx.run(_ERASE, {"subject": user_id})
+
+
+async def move(tx: Transaction, old: str, new: str) -> None:
+    """A room has another id: what changed there goes along."""
+    await tx.run(_MOVE, {"old": old, "new": new})

@@ -8,8 +8,11 @@ from typing import Any
 
 from bot import ExtractOptions, Prompt
 
+from .relevance import BYTES_PER_TOKEN
+
 DEFAULT_MAX_TOKENS = 1024
 MOST_TEXT = 8_000  # characters of a person's words that are looked at: a long paste is a document, not a message about oneself
+MOST_TOGETHER = 24_000  # and of all messages of one call: of a flood, the latest
 MOST_ANSWER = 50_000
 
 SCHEMA: dict[str, Any] = {
@@ -109,8 +112,25 @@ def max_tokens(options: ExtractOptions, provider: str) -> int | None:
 
 def _quoted(texts: Sequence[str]) -> str:
     """As JSON strings, so that no message can end its own quotation."""
-    body = json.dumps([text[:MOST_TEXT] for text in texts], ensure_ascii=False)
+    body = json.dumps(latest(texts), ensure_ascii=False)
     return f"The messages of the person, as a JSON array:\n{body}"
+
+
+def latest(texts: Sequence[str]) -> list[str]:
+    """The last messages that have room in one call, each cut to what is looked at of it."""
+    room, kept = MOST_TOGETHER, []
+    for text in reversed(texts):
+        kept.append(text[: min(MOST_TEXT, room)])
+        room -= len(kept[-1])
+        if room <= 0:
+            break
+    return kept[::-1]
+
+
+def estimated_tokens(prompt: Prompt, answer: str) -> int:
+    """About how many tokens a call took; rather too many than too few."""
+    texts = [prompt.system or "", answer, *(str(message["content"]) for message in prompt.messages)]
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) // BYTES_PER_TOKEN + 1
 
 
 def retry(first: Prompt, answer: str, problem: Malformed) -> Prompt:

@@ -128,17 +128,30 @@ class Extractor:
     # ------------------------------------------------------------------------------------ one extraction
 
     async def _extract(self, provider: Provider, subject: str, words: Sequence[Words], marks: Marks) -> list[str]:
-        held = await self.store.read(subject) if self._resolves else []
-        found = await self._ask(provider, subject, [one.said for one in words], held)
-        async with self.fence.transaction(marks) as tx:
-            await self.queue.drop(tx, subject, [one for one in words if one.id])
-            if not await self.queue.passes(tx, subject, max(one.generation for one in words)):
-                self.counters.add("memory_discarded")
-                return []
-            added = await self._keep(tx, subject, found, held, most_new=self._set.max_facts_per_turn * len(words))
-            if added and self.notify is not None and words[-1].chat_key:
-                await self.notify(tx, subject, words[-1].chat_key, added)
+        """The facts added. Where the person forgot something that was said in these words meanwhile, the others are looked at anew."""
+        while words:
+            held = await self.store.read(subject) if self._resolves else []
+            found = await self._ask(provider, subject, [one.said for one in words], held)
+            async with self.fence.transaction(marks) as tx:
+                left = await self.queue.still_there(tx, subject, words)
+                if len(left) == len(words):
+                    added = await self._take(tx, subject, words, found, held)
+                    break
+            words = left
+        else:
+            return []
         self.counters.add("memory_extracted", len(added))
+        return added
+
+    async def _take(self, tx: Transaction, subject: str, words: Sequence[Words], found: Found, held: Sequence[Fact]) -> list[str]:
+        """Keep what was found, and tell of it, unless all was forgotten or the person paused meanwhile."""
+        await self.queue.drop(tx, subject, [one for one in words if one.id])
+        if not await self.queue.passes(tx, subject, max(one.generation for one in words)):
+            self.counters.add("memory_discarded")
+            return []
+        added = await self._keep(tx, subject, found, held, most_new=self._set.max_facts_per_turn * len(words))
+        if added and self.notify is not None and words[-1].chat_key:
+            await self.notify(tx, subject, words[-1].chat_key, added)
         return added
 
     async def _keep(self, tx: Transaction, subject: str, found: Found, held: Sequence[Fact], *, most_new: int) -> list[str]:
@@ -203,9 +216,13 @@ class Extractor:
         return plain if isinstance(plain, Malformed) else Found(tuple(plain))
 
     async def _complete(self, provider: Provider, subject: str, prompt: Prompt) -> str:
-        answer = await provider.complete(prompt)
+        """One call. It counts before it is made, so that one that fails counts too; tokens are estimated where the server tells none."""
         async with self.database.transaction() as tx:
-            await self.queue.spend(tx, subject, calls=1, tokens=answer.usage.prompt_tokens + answer.usage.completion_tokens)
+            await self.queue.spend(tx, subject, calls=1)
+        answer = await provider.complete(prompt)
+        used = answer.usage.prompt_tokens + answer.usage.completion_tokens
+        async with self.database.transaction() as tx:
+            await self.queue.spend(tx, subject, tokens=used or extraction.estimated_tokens(prompt, answer.text))
         return answer.text
 
 

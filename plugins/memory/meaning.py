@@ -31,6 +31,10 @@ class Meaning:
         self._embedder = embedder
         self._vectors: OrderedDict[int, np.ndarray[Any, Any]] = OrderedDict()
 
+    def clear(self) -> None:
+        """Keep no vector any more: somebody was erased, and whose they are is not known."""
+        self._vectors.clear()
+
     async def __call__(self, facts: Sequence[Fact], question: str) -> list[float]:
         """A score for each fact. An embedder that fails or takes too long costs the meaning, not the turn."""
         words = by_words(facts, question)
@@ -54,7 +58,7 @@ class Meaning:
             for text, vector in zip(batch, await embedder.embed(batch), strict=True):
                 self._vectors[hash(text)] = vector
         asked = await getattr(embedder, "embed_query", lambda text: embedder.embed([text]))(question)
-        cosines = [_number(self._vectors[hash(text)] @ asked[0]) for text in texts]
+        cosines = [_number(self._vectors[hash(text)] @ asked[0]) if hash(text) in self._vectors else 0.0 for text in texts]
         while len(self._vectors) > MOST_VECTORS:
             self._vectors.popitem(last=False)
         return cosines

@@ -8,6 +8,8 @@ from typing import Any
 
 from bot import Database, MemoryState, Reader, Transaction
 
+from .evidence import ENOUGH, share
+
 DAY_MS = 86_400_000
 KEEP_MS = DAY_MS  # words that no extraction took within a day are dropped
 
@@ -99,6 +101,17 @@ class Queue:
     async def drop(self, tx: Transaction, subject: str, words: Sequence[Words]) -> None:
         """These were looked at."""
         await tx.many(_DROP, [{"subject": subject, "id": one.id} for one in words])
+
+    async def forget(self, tx: Transaction, subject: str, fact: str) -> None:
+        """A person forgot a fact: words of theirs that wait and bear it out are not looked at any more, else they would bring it back."""
+        for row in await tx.all(_WAITING, {"subject": subject}):
+            if share(fact, row["said"]) >= ENOUGH:
+                await tx.run(_DROP, {"subject": subject, "id": row["id"]})
+
+    async def still_there(self, tx: Transaction, subject: str, words: Sequence[Words]) -> list[Words]:
+        """Those of `words` that nobody dropped meanwhile; what was never in the table counts as there."""
+        there = {row["id"] for row in await tx.all(_WAITING, {"subject": subject})}
+        return [one for one in words if not one.id or one.id in there]
 
     async def prune(self, tx: Transaction) -> None:
         """Drop words that nothing took for a day."""

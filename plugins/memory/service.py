@@ -22,7 +22,7 @@ from bot import (
 )
 
 from . import facts, relevance
-from .changes import KEEP_MS, Changes, old_text
+from .changes import KEEP_MS, Changes, Step, old_text
 from .extractor import JOB, Extractor, Notify
 from .queue import Queue
 from .store import Draft, Facts
@@ -58,6 +58,7 @@ class Memory:
         self._jobs = jobs
         self._fence = fence
         self._score = score
+        self._clock = clock
         self._queue = Queue(database, clock=clock)
         self._changes = Changes(namespace=self._set.namespace, clock=clock)
         self.store = Facts(database, namespace=self._set.namespace, max_facts=self._set.max_facts, clock=clock)
@@ -142,7 +143,10 @@ class Memory:
                 await self._changes.forget_all(tx, subject)
                 return await self.store.drop_all(tx, subject)
             held = facts.same(await self.store.held(tx, subject), fact)
+            await self._queue.forget(tx, subject, fact)
             await self._changes.forget(tx, subject, fact)
+            for one in held:
+                await self._changes.forget_row(tx, subject, one)
             return sum([await self.store.drop(tx, subject, one.id) for one in held])
 
     # ------------------------------------------------------------------------------------ keyed facts
@@ -172,8 +176,12 @@ class Memory:
         return held if key is None else [fact for fact in held if fact.kind == "keyed" and fact.key == facts.normalise(key)]
 
     async def forget_keyed(self, subject: str, key: str, *, marks: Marks | None = None) -> bool:
-        """Whether there was a value for this key; it is gone."""
+        """Whether there was a value for this key; it is gone, and those that it had before cannot be brought back."""
         async with self._fence.transaction(marks or {}) as tx:
+            held = [fact for fact in await self.store.held(tx, subject) if fact.kind == "keyed" and fact.key == facts.normalise(key)]
+            for fact in held:
+                await self._queue.forget(tx, subject, fact.value)
+                await self._changes.forget_row(tx, subject, fact)
             return await self.store.drop_keyed(tx, subject, key) > 0
 
     # ------------------------------------------------------------------------------------ the person's say
@@ -191,6 +199,9 @@ class Memory:
             name, colon, rest = value.partition(":")
             same_key = old.kind == "keyed" and bool(colon) and facts.normalise(name) == old.key
             draft = Draft(rest.strip() if same_key else value, key=old.key if old.kind == "keyed" else None)
+            if draft.key is not None and (reason := self.why_not_keyed(draft.key, draft.value)):  # with its key it may be a secret
+                self._refused(reason)
+                return False
             return await self.store.rename(tx, subject, fact_id, draft)
 
     async def pin(self, subject: str, fact_id: str, pinned: bool) -> bool:
@@ -209,12 +220,25 @@ class Memory:
         back: list[str] = []
         async with self._database.transaction() as tx:
             for step in await self._changes.take_latest(tx, subject):
-                left += [fact.text for fact in await self.store.held(tx, subject) if fact.id == step.fact_id]
-                await self.store.drop(tx, subject, step.fact_id)
-                if step.old is not None:
-                    await self.store.restore(tx, subject, step.old)
-                    back.append(old_text(step.old))
-        return left, back
+                gone, evicted, restored = await self._undone(tx, subject, step)
+                left += [*gone, *evicted]
+                back += restored
+        return left, [text for text in back if text not in left]
+
+    async def _undone(self, tx: Transaction, subject: str, step: Step) -> tuple[list[str], list[str], list[str]]:
+        """Take back one step: what left, what left to make room, what is back. What the person has changed since is theirs, and stays."""
+        held = {fact.id: fact for fact in await self.store.held(tx, subject)}
+        came = held.get(step.fact_id)
+        its_own = came is not None and await self.store.is_of(tx, subject, step.fact_id, step.batch)
+        gone = [came.text] if came is not None and its_own else []
+        if gone:
+            await self.store.drop(tx, subject, step.fact_id)
+        if step.old is None or (step.old["kind"] == "keyed" and came is not None and not its_own):
+            return gone, [], []
+        if step.old["expires_at"] is not None and step.old["expires_at"] <= self._clock():
+            return gone, [], []
+        evicted = await self.store.restore(tx, subject, step.old)
+        return gone, [fact.text for fact in evicted], [old_text(step.old)]
 
     async def state(self, subject: str) -> MemoryState:
         """What the person chose."""

@@ -29,7 +29,7 @@ ON CONFLICT (agent_id, subject, namespace, kind, key) DO UPDATE SET
     created_at = CASE WHEN {_DEAD} THEN excluded.created_at ELSE facts.created_at END,
     value = CASE WHEN {_DEAD} OR facts.kind = 'keyed' THEN excluded.value ELSE facts.value END,
     source = CASE WHEN {_DEAD} OR excluded.source = 'manual' THEN excluded.source ELSE facts.source END,
-    evidence = CASE WHEN {_DEAD} OR excluded.source = 'manual' THEN excluded.evidence ELSE facts.evidence END,
+    evidence = CASE WHEN {_DEAD} OR excluded.source = 'manual' OR facts.kind = 'keyed' THEN excluded.evidence ELSE facts.evidence END,
     expires_at = CASE WHEN {_DEAD} OR excluded.expires_at IS NOT NULL OR facts.expires_at IS NULL THEN excluded.expires_at
         ELSE excluded.updated_at + facts.expires_at - facts.updated_at END,
     updated_at = excluded.updated_at
@@ -204,11 +204,16 @@ class Facts:
         """Let a fact go into every prompt, or no more."""
         return await tx.run(_PIN, self._of(subject) | {"id": fact_id, "pinned": int(pinned)}) > 0
 
-    async def restore(self, tx: Transaction, subject: str, old: Row) -> None:
-        """Bring a row back as it was; a keyed one in place of the value that its key has now."""
+    async def restore(self, tx: Transaction, subject: str, old: Row) -> list[Fact]:
+        """Bring a row back as it was, a keyed one in place of the value that its key has now; who left to make room."""
         kept = ("kind", "key", "value", "source", "evidence", "pinned", "created_at", "updated_at", "expires_at")
         await tx.run(_RESTORE, self._of(subject) | {"id": uuid.uuid4().hex} | {name: old[name] for name in kept})
-        await self._trim(tx, subject)
+        return await self._trim(tx, subject)
+
+    async def is_of(self, tx: Transaction, subject: str, fact_id: str, evidence: str) -> bool:
+        """Whether a fact is as this change left it: whoever stated or edited it since then left another evidence."""
+        row = await tx.one(f"SELECT evidence FROM facts WHERE {_MINE} AND id = :id", self._of(subject) | {"id": fact_id})
+        return row is not None and row["evidence"] == evidence
 
     async def find_id(self, tx: Transaction, subject: str, fact_id: str) -> str | None:
         """The id of a fact that is still there."""

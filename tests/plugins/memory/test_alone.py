@@ -25,7 +25,10 @@ def test_what_nobody_closed_is_closed_with_the_event_loop() -> None:
 
     assert told == ["Vive en Quito"] * 3
     assert reported == []
-    assert not [thread for thread in set(threading.enumerate()) - before if "asyncio" not in thread.name]
+    left = [thread for thread in set(threading.enumerate()) - before if "asyncio" not in thread.name]
+    for thread in left:
+        thread.join(5)  # it was told to end, and may be at it
+    assert not [thread for thread in left if thread.is_alive()]
 
 
 async def test_a_wait_that_is_cancelled_opens_it_all_the_same() -> None:

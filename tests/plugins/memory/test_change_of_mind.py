@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from bot import Database, ExtractOptions, MemoryOptions, MemoryState
+from bot import Database, ExtractOptions, MemoryOptions, MemoryState, Recall
+from bot.testing import create_test_bot
 from plugins.memory import OwnMemory, create_memory
 from plugins.memory.extraction import Found, Malformed, parse_replacing
 from tests.plugins.memory.conftest import Clock, Script
@@ -114,13 +115,14 @@ async def test_the_same_fact_said_anew_replaces_nothing(database: Database, cloc
 
 
 async def test_a_replacement_that_is_held_already_merges(database: Database, clock: Clock) -> None:
-    """Where the new fact is there, the old one leaves all the same."""
+    """Where the new fact is there, the old one leaves all the same; undone, both are there: the new one was not what changed."""
     memory = resolving(database, clock, Script(answer(replacing={"m1": "Vive en Medellín"})))
     await memory.remember(ANA, ["Vive en Bogotá", "Vive en Medellín"])
     await memory.extract(ANA, "Ya solo vivo en Medellín", "")
 
     assert await texts(memory) == ["Vive en Medellín"]
-    assert await memory.undo(ANA) == (["Vive en Medellín"], ["Vive en Bogotá"])
+    assert await memory.undo(ANA) == ([], ["Vive en Bogotá"])
+    assert sorted(await texts(memory)) == ["Vive en Bogotá", "Vive en Medellín"]
 
 
 async def test_a_fact_shown_to_the_model_does_not_come_back_as_new(database: Database, clock: Clock) -> None:
@@ -173,6 +175,68 @@ async def test_a_keyed_value_can_be_brought_back(memory: OwnMemory) -> None:
     assert await texts(memory) == ["city: Bogotá"]
 
 
+async def test_what_the_person_changed_since_is_not_undone(database: Database, clock: Clock) -> None:
+    """An edit, or the same said by hand, makes a fact the person's own: undo brings back what it replaced, and leaves it."""
+    memory = resolving(database, clock, Script(answer(replacing={"m1": "Vive en Medellín"})))
+    await memory.remember(ANA, "Vive en Bogotá")
+    await memory.extract(ANA, "Me mudé a Medellín", "")
+    await memory.edit(ANA, (await memory.facts(ANA))[0].id, "Vive en Medellín, en El Poblado")
+    undone = await memory.undo(ANA)
+    await memory.remember_keyed(LEO, "city", "Lima")
+    await memory.remember_keyed(LEO, "city", "Cusco", source="auto")
+    await memory.edit(LEO, (await memory.facts(LEO))[0].id, "Arequipa")
+
+    assert undone == ([], ["Vive en Bogotá"])
+    assert sorted(await texts(memory)) == ["Vive en Bogotá", "Vive en Medellín, en El Poblado"]
+    assert await memory.undo(LEO) == ([], [])
+    assert [fact.text for fact in await memory.facts(LEO)] == ["city: Arequipa"]
+
+
+async def test_what_leaves_for_a_fact_that_comes_back_is_told(database: Database, clock: Clock) -> None:
+    """At the cap nothing leaves silently, on this way neither; and a life that is over meanwhile is not brought back."""
+    script = Script(answer(replacing={"m1": "Vive en Medellín"}))
+    options = MemoryOptions(auto_extract=True, resolve=True, max_facts=2)
+    memory = create_memory(options, provider=script, database=database, clock=clock)
+    for who, ttl in ((ANA, None), (LEO, "1d")):
+        await memory.remember(who, "Vive en Bogotá", ttl=ttl)
+        await memory.pin(who, (await memory.facts(who))[0].id, True)
+        await memory.extract(who, "Me mudé a Medellín", "")
+        await memory.forget(who, "Vive en Medellín")
+        await memory.remember(who, ["Tiene un perro", "Toca el piano"])
+    clock.forward(days=2)
+
+    assert await memory.undo(ANA) == (["Tiene un perro"], ["Vive en Bogotá"])
+    assert await memory.undo(LEO) == ([], [])
+    assert [fact.text for fact in await memory.facts(LEO)] == ["Tiene un perro", "Toca el piano"]
+
+
+async def test_a_forgotten_key_forgets_what_it_was_before(memory: OwnMemory) -> None:
+    """By the model's tool, or by the fact: no earlier value of the key can be brought back, and other changes can."""
+    for subject in (ANA, LEO):
+        await memory.remember_keyed(subject, "pet", "un gato")
+        await memory.remember_keyed(subject, "pet", "un perro")
+        await memory.remember_keyed(subject, "city", "Bogotá")
+        await memory.remember_keyed(subject, "city", "Medellín")
+    await memory.forget_keyed(ANA, "City")
+    await memory.forget(LEO, "city: Medellín")
+
+    for subject in (ANA, LEO):
+        assert [one.text for one in await memory.replaced(subject)] == ["pet: un gato"]
+        assert await memory.undo(subject) == (["pet: un perro"], ["pet: un gato"])
+
+
+async def test_a_room_that_has_another_id() -> None:
+    """What changed there goes along with its facts."""
+    async with create_test_bot(memory=True) as bot:
+        recall = bot.parts.find(Recall)
+        await recall.remember_keyed("test:old", "day", "lunes")
+        await recall.remember_keyed("test:old", "day", "jueves")
+        await bot.move_chat("test:old", "test:new")
+
+        assert await recall.replaced("test:old") == []
+        assert await recall.undo("test:new") == (["day: jueves"], ["day: lunes"])
+
+
 async def test_thirty_days_and_no_longer(memory: OwnMemory, clock: Clock, database: Database) -> None:
     """After that the old value is neither shown nor kept."""
     await memory.remember_keyed(ANA, "city", "Bogotá")
@@ -212,6 +276,16 @@ async def test_a_fact_can_be_edited(memory: OwnMemory) -> None:
     assert not await memory.edit(ANA, city.id, "Su PIN es 1234")
     [fact] = await memory.facts(ANA)
     assert (fact.id, fact.text, fact.source) == (city.id, "Vive en Bogotá, Colombia", "manual")
+
+
+async def test_an_edit_cannot_make_a_secret_of_a_key(memory: OwnMemory) -> None:
+    """What is harmless by itself may be none under its key: both are looked at together."""
+    await memory.remember_keyed(ANA, "pin", "azul")
+    [held] = await memory.facts(ANA)
+
+    assert not await memory.edit(ANA, held.id, "4432")
+    assert not await memory.edit(ANA, held.id, "pin: 4432")
+    assert await texts(memory) == ["pin: azul"]
 
 
 async def test_a_keyed_fact_keeps_its_key(memory: OwnMemory) -> None:

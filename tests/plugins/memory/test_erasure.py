@@ -292,6 +292,31 @@ async def test_the_worker_outlives_what_breaks(tmp_path: Path) -> None:
         assert await bot.say("¿Sigues ahí?", user=LEO) == ["Hola."]
 
 
+@pytest.mark.parametrize("asked", [False, True], ids=["while it waits", "while the model is asked"])
+async def test_one_fact_is_forgotten_before_it_is_found(database: Database, clock: Clock, asked: bool) -> None:
+    """Words that bear out a fact which is forgotten meanwhile do not bring it back; what else was said is looked at all the same."""
+
+    def answer(prompt: Any) -> str:
+        words = prompt.messages[0]["content"]
+        return json.dumps({"facts": [fact for word, fact in (("Vivo", f"Vive en {CANARY}"), ("perro", "Tiene un perro")) if word in words]})
+
+    script = Script(answer)
+    script.gate = asyncio.Event()
+    async with create_memory(OPTIONS, provider=script, database=database, clock=clock) as memory:
+        await memory.remember(ANA, f"Vive en {CANARY}")
+        await memory.stage_extraction(None, ANA, f"Vivo en {CANARY}", "")
+        await memory.stage_extraction(None, ANA, "Tengo un perro", "")
+        if asked:
+            idle = asyncio.create_task(memory.idle())
+            await asyncio.wait_for(script.asked.wait(), 5)
+        assert await memory.forget(ANA, f"vive en {CANARY}.") == 1
+        script.gate.set()
+        await (idle if asked else memory.idle())
+
+        assert [fact.text for fact in await memory.facts(ANA)] == ["Tiene un perro"]
+        assert len(script.calls) == 1 + asked
+
+
 async def test_what_is_said_after_forgetting_is_remembered(clock: Clock) -> None:
     """Forgetting ends what was said before it, not what comes after."""
     async with create_memory(OPTIONS, provider=Script(found()), clock=clock) as memory:

@@ -101,6 +101,23 @@ async def test_by_the_embedder_over_the_wire() -> None:
     assert sorted(server.texts) == sorted([*OTHERS, "¿Qué leí?", "¿Y después?"])
 
 
+async def test_an_erasure_leaves_no_vector_in_ram() -> None:
+    """A vector can tell of the words that it was made of: they are asked for again when they are needed."""
+    thesaurus = Thesaurus()
+    options, environment = MemoryOptions(prompt_tokens=60), {"BOT_EMBEDDINGS": "thesaurus"}
+    async with create_test_bot(
+        provider=MockAIProvider(reply="Hola."), memory=options, settings=environment, plugins=[plugin(thesaurus)]
+    ) as bot:
+        await bot.ai.remember(ANA, OTHERS)
+        for _ in range(2):
+            await bot.ai.reply_in_chat(ANA, QUESTION, user_id=ANA)
+        once = len(thesaurus.asked)
+        await bot.delete_subject("test:somebody else")
+        await bot.ai.reply_in_chat(ANA, QUESTION, user_id=ANA)
+
+    assert (once, len(thesaurus.asked)) == (len(OTHERS) + 2, 2 * len(OTHERS) + 3)
+
+
 async def test_an_embedder_that_refuses_over_the_wire() -> None:
     """A server that answers 500 costs the meaning, not the reply."""
     async with embedding_server() as server:

@@ -360,6 +360,43 @@ async def test_a_days_tokens_are_bounded(database: Database, clock: Clock) -> No
     assert len(script.calls) == 1
 
 
+async def test_a_call_that_fails_counts_too(database: Database, clock: Clock) -> None:
+    """A server that is down is not asked for ever."""
+    script = Script(ModelUnavailable("down"))
+    memory = extracting(database, clock, script, max_calls_per_day=2)
+    for _ in range(4):
+        await memory.stage_extraction(None, ANA, "Hola", "")
+        await memory.idle()
+
+    assert len(script.calls) == 2
+
+
+async def test_tokens_that_the_server_does_not_tell_are_estimated(database: Database, clock: Clock) -> None:
+    """The bound holds for servers without a usage too."""
+    script = Script(tokens=0)
+    memory = extracting(database, clock, script, max_tokens_per_day=300)
+    for _ in range(3):
+        await memory.stage_extraction(None, ANA, "Hola", "")
+        await memory.idle()
+
+    assert len(script.calls) == 1
+
+
+async def test_a_flood_is_one_call_of_a_bounded_size(database: Database, clock: Clock) -> None:
+    """However much somebody writes in a minute, the latest of it is looked at, and nothing is left waiting."""
+    script = Script()
+    memory = extracting(database, clock, script)
+    for n in range(60):
+        await memory.stage_extraction(None, ANA, f"{n} " + "bla " * 500, "")
+    await memory.idle()
+
+    assert len(script.calls) == 1
+    content = script.calls[0].messages[0]["content"]
+    assert len(content) < 26_000
+    assert '"59 bla' in content
+    assert await rows(database, "memory_queue") == 0
+
+
 async def test_nothing_is_extracted_where_it_is_off(database: Database, clock: Clock) -> None:
     """Off by default, and with the provider that needs no model."""
     script, extractive = Script(), Script()
