@@ -127,15 +127,16 @@ class Collection:
         """
         pieces = {document.id: list(chunks) for document, chunks in documents}
         vectors = await self._known(store, pieces)
-        wanted = {chunk.digest: searched(chunk.section, chunk.text) for chunks in pieces.values() for chunk in chunks}
-        embedded = await self._embed(store, {digest: text for digest, text in wanted.items() if digest not in vectors}, vectors)
-        finished = [(sealed(document, chunks), chunks) for document, chunks in documents]
+        embedded = True
+        if self.dense:
+            wanted = {chunk.digest: searched(chunk.section, chunk.text) for chunks in pieces.values() for chunk in chunks}
+            embedded = await self._embed(store, {digest: text for digest, text in wanted.items() if digest not in vectors}, vectors)
+        finished = await asyncio.to_thread(lambda: [(sealed(document, chunks), chunks) for document, chunks in documents])
         generation = await store.write(finished, remove=remove)
         await self._show(finished, vectors, drop=remove)
         for name in remove:
             self.documents.pop(name, None)
-        for document, _ in finished:
-            self.documents[document.id] = _at(document, generation)
+        self.documents.update(await asyncio.to_thread(lambda: {document.id: _at(document, generation) for document, _ in finished}))
         if generation == self._generation + 1 or self._generation < 0:
             self._generation = generation  # else somebody else wrote too: the next load takes it over
         return embedded

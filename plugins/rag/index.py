@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bot import Passage, is_follow_up
-from plugins.rag.fusion import best, carried, fitting, fuse, joined
+from plugins.rag.fusion import best, carried, cosines, fitting, fuse, joined
 from plugins.rag.ingest import searched
 from plugins.rag.lexical import Lexicon
 
@@ -177,7 +177,7 @@ class Index:
         if vector is None:
             score, order, cosine = words.share, words.order, None
         else:
-            cosine = np.where(self._embedded[:size], self._vectors[:size] @ vector, 0.0)
+            cosine = cosines(self._vectors[:size], vector) * self._embedded[:size]
             score = np.clip(cosine, 0.0, 1.0)
             order = fuse(words.order, cosine, alive[:size])
         slots = best(order, allowed & (score >= (min_score or 0.0)) & ((score > 0) | (order > 0)), top_k)

@@ -13,7 +13,7 @@ from plugins.rag.stopwords import language_of
 from plugins.rag.storage import StoredChunk
 
 LONGEST_HEADING = 120
-_SEEN_FOR_LANGUAGE = 5_000
+_SEEN_FOR_LANGUAGE = 3_000
 
 
 def _(message: str) -> str:
@@ -80,7 +80,8 @@ def cut(
     document_id: str, sections: Sequence[Section], *, size: int, overlap: int, metadata: Mapping[str, Any] | None = None
 ) -> list[StoredChunk]:
     """The pieces of a document, in order, each with its headings and what it can be filtered by."""
-    language = language_of([fold(word) for section in sections[:50] for word in words(section.text[:_SEEN_FOR_LANGUAGE])])
+    beginning = " ".join(section.text[:_SEEN_FOR_LANGUAGE] for section in sections[:50])[:_SEEN_FOR_LANGUAGE]
+    language = language_of([fold(word) for word in words(beginning)])
     common = {**({"language": language} if language else {}), **(metadata or {})}
     pieces: list[StoredChunk] = []
     for section in sections:

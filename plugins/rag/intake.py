@@ -18,7 +18,9 @@ from plugins.rag.storage import Store, StoredChunk, StoredDocument, checksum
 from plugins.rag.text import clean
 
 log = logging.getLogger(__name__)
-GROUP_CHUNKS = 512  # what is embedded and stored in one go
+GROUP_CHUNKS = 2_048  # what is embedded and stored in one go
+GROUP_ITEMS = 256  # what is looked at, and cut, in one go
+SMALL = 64 << 10  # bytes: a file that was read to see whether it changed, and is so small, is not read a second time
 ANSWERS = frozenset({"live", "partly"})
 
 
@@ -50,7 +52,19 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class _Read:
+    place: int
+    item: Item
+    loaded: Loaded
+
+    @property
+    def characters(self) -> int:
+        return sum(len(section.text) for section in self.loaded.sections)
+
+
+@dataclass(frozen=True, slots=True)
 class _Cut:
+    place: int
     document: StoredDocument
     chunks: list[StoredChunk]
     outcome: Ingested
@@ -100,8 +114,10 @@ class Intake:
         self._cutting = cutting
         self._strict = strict
         self._progress = progress
+        self._read: list[_Read] = []
         self._waiting: list[_Cut] = []
-        self._outcomes: list[Ingested] = []
+        self._pieces = 0
+        self._outcomes: dict[int, Ingested] = {}
 
     async def take(self, items: Sequence[Item], *, again: bool = False, explicit: bool = False) -> list[Ingested]:
         """Take items in, and say what became of each, in order.
@@ -109,15 +125,25 @@ class Intake:
         What is stored with the same content costs one digest. `again` reads and cuts it anew all the same; `explicit` brings back what was
         removed. Raises RagError EMBEDDING_FAILED where the embedder is down and must not be.
         """
-        for start in range(0, len(items), 256):
-            group = items[start : start + 256]
-            changed = iter(await asyncio.to_thread(self._survey, group, again, explicit))
-            for number, item in enumerate(group, start=start + 1):
-                await self._one(item, next(changed), again)
+        for start in range(0, len(items), GROUP_ITEMS):
+            group = items[start : start + GROUP_ITEMS]
+            looked = await asyncio.to_thread(self._survey, group, again, explicit)
+            room = GROUP_CHUNKS * self._cutting.size
+            for place, (item, found) in enumerate(zip(group, looked, strict=True), start=start):
+                if isinstance(found, Ingested):
+                    self._outcomes[place] = found
+                else:
+                    self._read.append(read := _Read(place, found, await self._load(found)))
+                    room -= read.characters
+                    if room <= 0:
+                        await self._cut_read(again)
+                        room = GROUP_CHUNKS * self._cutting.size
                 if self._progress:
-                    await self._progress(f"{number}/{len(items)} {item.document.label}")
+                    await self._progress(f"{place + 1}/{len(items)} {item.document.label}")
+            await self._cut_read(again)
         await self._flush()
-        return [replace(outcome, named=item.named) for outcome, item in zip(self._outcomes, items, strict=True)]
+        outcomes = (self._outcomes[place] for place in range(len(items)))
+        return [replace(outcome, named=True) if item.named else outcome for outcome, item in zip(outcomes, items, strict=True)]
 
     # ------------------------------------------------------------------------------------ what changed
 
@@ -138,7 +164,8 @@ class Intake:
                 return Ingested(label, str(error), id=name)
             if len(data) > self._cutting.max_file_bytes:
                 return Ingested(label, "too_big", id=name)
-            fresh = replace(item, document=replace(item.document, digest=digest_of(data)))
+            held = data if len(data) <= SMALL else item.data
+            fresh = replace(item, data=held, document=replace(item.document, digest=digest_of(data)))
         known = self._collection.documents.get(name)
         if known is None or known.digest != fresh.document.digest:
             return fresh
@@ -152,48 +179,49 @@ class Intake:
 
     # ------------------------------------------------------------------------------------ one document
 
-    async def _one(self, item: Item, looked: Item | Ingested, again: bool) -> None:
-        if isinstance(looked, Ingested):
-            self._outcomes.append(looked)
+    async def _cut_read(self, again: bool) -> None:
+        """Cut what was read, all of it in one thread: going there and back for each document takes longer than cutting it."""
+        read, self._read = self._read, []
+        if not read:
             return
-        cut_up = await self._cut(looked)
-        self._outcomes.append(cut_up.outcome)
-        known = self._collection.documents.get(item.document.id)
-        if cut_up.outcome.failed and known is not None and known.state in ANSWERS:
-            return  # the old version goes on answering
-        if again and known is not None and known.state in ANSWERS and known.checksum == checksum(cut_up.document, cut_up.chunks):
-            self._outcomes[-1] = Ingested(known.label, "unchanged", known.pieces, id=known.id)
-            return
-        self._waiting.append(cut_up)
-        if sum(len(one.chunks) for one in self._waiting) >= GROUP_CHUNKS:
-            await self._flush()
+        for done in await asyncio.to_thread(lambda: [self._cut(one) for one in read]):
+            self._outcomes[done.place] = done.outcome
+            known = self._collection.documents.get(done.document.id)
+            if done.outcome.failed and known is not None and known.state in ANSWERS:
+                continue  # the old version goes on answering
+            if again and known is not None and known.state in ANSWERS and known.checksum == checksum(done.document, done.chunks):
+                self._outcomes[done.place] = Ingested(known.label, "unchanged", known.pieces, id=known.id)
+                continue
+            self._waiting.append(done)
+            self._pieces += len(done.chunks)
+            if self._pieces >= GROUP_CHUNKS:
+                await self._flush()
 
-    async def _cut(self, item: Item) -> _Cut:
-        loaded = await self._load(item)
-        document, cutting = item.document, self._cutting
+    def _cut(self, read: _Read) -> _Cut:
+        item, loaded, cutting = read.item, read.loaded, self._cutting
+        document = item.document
         chunks: list[StoredChunk] = []
         if loaded.sections:
             metadata = json.loads(document.metadata)
-            chunks = await asyncio.to_thread(
-                cut, document.id, loaded.sections, size=cutting.size, overlap=cutting.overlap, metadata=metadata
-            )
+            chunks = cut(document.id, loaded.sections, size=cutting.size, overlap=cutting.overlap, metadata=metadata)
         state = "partly" if loaded.status == "partly" else "live" if chunks else loaded.status if loaded.status != "ok" else "empty"
-        body = body_of(loaded.sections) if item.path is None else ""
         kept = replace(
             document,
             state=state,
             recipe=cutting.recipe,
-            body=body,
-            characters=sum(len(section.text) for section in loaded.sections),
+            body=body_of(loaded.sections) if item.path is None else "",
+            characters=read.characters,
             updated_at=now_ms(),
         )
-        return _Cut(kept, chunks, self._outcome(kept, chunks, loaded))
+        return _Cut(read.place, kept, chunks, self._outcome(kept, chunks, loaded))
 
     async def _load(self, item: Item) -> Loaded:
         if item.sections is not None:
             return Loaded(tuple(item.sections), "ok" if item.sections else "empty")
         try:
-            data = item.data if item.path is None else await asyncio.to_thread(files.read, item.path, most=self._cutting.max_file_bytes)
+            data = item.data
+            if data is None and item.path is not None:
+                data = await asyncio.to_thread(files.read, item.path, most=self._cutting.max_file_bytes)
             return await load(item.path.name if item.path else item.document.label, data or b"", pdf=self._cutting.pdf)
         except CannotRead as error:  # it was there a moment ago
             return Loaded(status=str(error))
@@ -210,13 +238,14 @@ class Intake:
         return Ingested(document.label, status, len(chunks), id=document.id)
 
     async def _flush(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._pieces = self._waiting, [], 0
         if not waiting:
             return
         embedded = await self._collection.put(self._store, [(one.document, one.chunks) for one in waiting])
         if not embedded:
-            late = {one.document.id for one in waiting if one.chunks}
-            self._outcomes = [replace(one, note="waiting") if one.id in late and not one.failed else one for one in self._outcomes]
+            for one in waiting:
+                if one.chunks and not (outcome := self._outcomes[one.place]).failed:
+                    self._outcomes[one.place] = replace(outcome, note="waiting")
 
 
 def all_found(paths: Sequence[str | Path], cwd: Path, known: Callable[[str], str | None], origin: str) -> list[Item]:

@@ -12,6 +12,7 @@ import unicodedata
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _WORD = re.compile(r"[^\W_]+")
 Array = np.ndarray[Any, Any]
 
 
+@lru_cache(maxsize=1 << 15)
 def fold(text: str) -> str:
     """Case and accents aside: "Año" and "ano" are one."""
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -131,10 +133,19 @@ def build(vocabulary: Vocabulary, tokens: Array, lengths: Array) -> Segment:
         features=feature[starts].astype(np.int64),
         offsets=np.append(starts, len(feature)),
         slots=slot.astype(np.uint16),
-        counts=np.minimum(np.diff(first, append=len(keys)), 255).astype(np.uint8),
+        counts=_counts(first, len(keys)),
         tokens=tokens,
         lengths=lengths,
     )
+
+
+def _counts(first: Array, end: int) -> Array:
+    """How long each run is that begins at `first`, at most 255."""
+    counts = np.empty(len(first), dtype=np.uint8)
+    if len(first):
+        np.minimum(first[1:] - first[:-1], 255, out=counts[:-1], casting="unsafe")
+        counts[-1] = min(end - int(first[-1]), 255)
+    return counts
 
 
 def _changes(ordered: Array) -> Array:

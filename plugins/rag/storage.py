@@ -1,5 +1,6 @@
 """Where documents, their chunks and vectors are kept: in tables, in one JSON file, or for the life of the process."""
 
+import asyncio
 import hashlib
 import time
 import zlib
@@ -175,8 +176,8 @@ class Shelf:
         self.state += 1
         for name in remove:
             self.held.pop(name, None)
-        for document, chunks in documents:
-            self.held[document.id] = (replace(document, generation=self.state), list(chunks))
+        at = self.state
+        self.held.update(await asyncio.to_thread(lambda: {d.id: (replace(d, generation=at), list(chunks)) for d, chunks in documents}))
         return self.state
 
     async def keep_vectors(self, embedder: str, vectors: Mapping[str, bytes]) -> None:
