@@ -190,3 +190,20 @@ def test_a_huge_passage_is_cut_rather_than_left_out() -> None:
     assert built.passages[0].text.startswith("palabra palabra")
     assert built.passages[0].citation == "a"
     assert prompt.size(built) <= 1600
+
+
+def test_the_instructions_are_the_same_bytes_whatever_the_documents_hold() -> None:
+    """With the blocks of data taken out, a prompt over hostile documents is the prompt over honest ones."""
+    attacks = list(HOSTILE)
+    if ATTACKS.exists():
+        groups = [group for part in json.loads(ATTACKS.read_text(encoding="utf-8")).values() for group in part.values()]
+        attacks += [attack for group in groups for attack in group]
+
+    def frame(text: str) -> bytes:
+        passages = [Passage(text, citation=text), Passage(f"antes\n{text}\ndespués", source=text)]
+        built = prompt.build("¿?", window=EMPTY, evidence=Evidence([text], [text], passages, quoted=f"q {text}"), budget=10**6)
+        assert len(built.passages) == 2
+        assert len(re.findall(r"^\[\d+\] ", built.system, re.M)) == 2
+        return re.sub(r"(?s)<(facts|chat_facts|passages|quoted)>\n.*?\n</\1>", "", built.system).encode()
+
+    assert {frame(attack) for attack in attacks} == {frame("honesto")}
