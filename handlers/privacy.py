@@ -23,7 +23,9 @@ YES = (
     "sí, por favor",
     "yes, please",
     "sí, borra todo",
+    "sí, bórralo todo",
     "yes, erase all",
+    "yes, erase everything",
 )
 _YES = frozenset(map(said, YES))
 
@@ -120,7 +122,7 @@ def _date(ctx: Context, at_ms: int) -> str:
 async def _edit(ctx: Context, held: Recall, rest: str) -> None:
     number, _, text = rest.partition(" ")
     fact = await _by_number(ctx, held, number)
-    if reason := held.why_not(text):
+    if reason := held.why_not(text) or (held.why_not_keyed(fact.key, text) if fact.kind == "keyed" else None):
         raise BadRequest(_refusal(ctx, held, reason))
     if not await held.edit(ctx.sender, fact.id, text):
         raise BadRequest(ctx._(NO_SUCH))

@@ -244,6 +244,15 @@ async def test_my_data_is_a_file_of_json(bot: TestBot) -> None:
     assert "Hello there" in data.decode()
 
 
+async def test_an_edit_that_makes_a_secret_with_its_key_is_refused(bot: TestBot) -> None:
+    """What kind it looks like is told, and the fact stays as it was."""
+    await bot.parts.find(Recall).remember_keyed(ANA, "pin", "blue")
+    [said] = await bot.say("/memory edit 1 4432", user=ANA)
+
+    assert said == "I did not keep that: it looks like a password or a PIN. Secrets have no place in my memory."
+    assert await bot.ai.memory(ANA) == ["pin: blue"]
+
+
 async def test_erasure_is_asked_for_once_and_counted(bot: TestBot) -> None:
     """A clear yes erases everything, and says how much; the other person's facts stay."""
     await bot.ai.remember(LEO, "I live in Lima")
@@ -258,7 +267,9 @@ async def test_erasure_is_asked_for_once_and_counted(bot: TestBot) -> None:
     assert await bot.ai.memory(LEO) == ["I live in Lima"]
 
 
-@pytest.mark.parametrize("yes", ["sí", "si", "SÍ, por favor", "yes", "y", "Confirmo.", "vale", "ok"])
+@pytest.mark.parametrize(
+    "yes", ["sí", "si", "SÍ, por favor", "yes", "y", "Confirmo.", "vale", "ok", "Sí, bórralo todo", "Yes, erase everything"]
+)
 async def test_a_yes_in_either_language(bot: TestBot, yes: str) -> None:
     """Whatever the language of the question, a yes in Spanish or English is a yes."""
     await bot.ai.remember(ANA, "one")
