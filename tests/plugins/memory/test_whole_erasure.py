@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from prompt_toolkit.history import FileHistory
 
 from bot import ExtractOptions, Job, MemoryOptions, Parts, Prompt, Recall, Registry, StorageError, Update
 from bot.testing import MockAIProvider, TestBot, create_test_bot
 from bot.transports.console import HISTORY, PERSON, Console
+from tests.e2e.child import Place
+from tests.standins.model_server import model_server, says
 
 ANA, LEO, ROOM = PERSON, "test:leo", "test:room"
 CANARY = "CANARIO8213"
@@ -289,3 +292,43 @@ async def test_what_a_crash_cut_short_is_finished_by_the_next_start(tmp_path: Pa
         assert await bot.ai.memory(LEO) == []
         assert cleaned == [LEO]
         assert files_with_the_canary(tmp_path) == set()
+
+
+# ------------------------------------------------------------------------------------------ the real process
+
+
+async def test_the_process_at_debug(tmp_path: Path) -> None:
+    """As it is run, with a model server and the log at DEBUG: the canary is in no line of the log, in no file, and in no later request."""
+
+    async def model(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+        found = json.dumps({"facts": [f"Vive en {CANARY}"]})
+        return await says(found if "response_format" in body else f"Hola desde {CANARY}")(request, body)
+
+    (tmp_path / "docs").mkdir()
+    place = Place(tmp_path)
+    async with model_server(model) as server:
+        env = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "BOT_LOG_LEVEL": "DEBUG", "BOT_MEMORY_NOTICES": "true"}
+        async with place.start(**env) as bot:
+            await bot.say(f"Vivo en {CANARY}")
+            await bot.hear(f"Hola desde {CANARY}")
+            await bot.hear(f"Lo recordaré: Vive en {CANARY}")
+            await bot.say(f"/remember Mi gato es {CANARY}")
+            await bot.hear("Lo recordaré: Mi gato")
+            await bot.say("/my_data")
+            await bot.hear("Eso es todo")
+            held = place.bytes_of_data()
+            await bot.say("/forget_me")
+            await bot.hear("¿Lo hago?")
+            await bot.say("sí")
+            await bot.hear("todo está borrado")
+            before, left = len(server.requests), place.bytes_of_data()
+            await bot.say("¿Dónde vivo?")
+            await bot.hear(f"Hola desde {CANARY}")
+            done = await bot.end()
+
+    assert held.count(CANARY.encode()) > 4
+    assert CANARY.encode() not in left
+    assert len(server.requests) > before
+    assert CANARY not in json.dumps(server.requests[before])
+    assert CANARY not in done.err
+    assert done.code == 0
