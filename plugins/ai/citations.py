@@ -96,6 +96,12 @@ def tail(answer: str, passages: Sequence[Passage], gettext: Gettext) -> int | No
     return None
 
 
+def only_sources(answer: str, passages: Sequence[Passage], gettext: Gettext) -> bool:
+    """Whether an answer is nothing but a line of sources, so that none goes below it."""
+    found = _headers(_own_word(gettext))[0].match(answer)
+    return found is not None and _lists_sources(answer[found.end() :], passages)
+
+
 def possible_tail(text: str, passages: Sequence[Passage], gettext: Gettext) -> int | None:
     """Where such a line may begin in an answer that is still being written, or None."""
     whole, partial = _headers(_own_word(gettext))

@@ -192,8 +192,11 @@ class Turns:
 
     def _reply(self, question: Question, found: Found, showing: Showing) -> Reply:
         passages = list(showing.style.passages)
-        cited = citations.cited(showing.body, passages)
-        line = self._sources(passages, cited, showing.style) if showing.style.own_line and passages else ""
+        style = showing.style
+        # a model may name its passages nowhere but in a line of its own, which is not shown
+        cited = citations.cited(showing.body, passages) or citations.cited(showing.answer, passages)
+        wanted = style.own_line and passages and not citations.only_sources(showing.body, passages, style.gettext)
+        line = self._sources(passages, cited, style) if wanted else ""
         facts = [fact.text for fact in found.facts]
         if doubtful := figures.unsupported(showing.body, passages, [question.text, question.quoted or "", *facts]):
             log.info("%d figures of an answer stand in none of the passages that it cites for them", len(doubtful))

@@ -129,6 +129,21 @@ async def test_the_model_writes_sources_by_itself() -> None:
         assert await ai.reply_in_chat("c", "?") == "Tarda 3 días [1].\n\nFuentes: [1] faq"
 
 
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("Tarda 3 días.\n\nFuentes: [2] b", "Tarda 3 días.\n\nFuentes: [2] b"),  # not a, which it did not use
+        ("Fuentes: [1]", "Fuentes: [1]"),
+        ("**Sources:**\n- [1] a", "**Sources:**\n- [1] a"),
+    ],
+)
+async def test_a_model_that_cites_in_its_own_line_alone(answer: str, text: str) -> None:
+    """What it names there is what it cites, and one line of sources is enough, also where there is nothing else."""
+    found = Shipping(Passage("A", citation="a"), Passage("B", citation="b"))
+    async with client(answer, rag=sources(retriever=found)) as (ai, _):
+        assert await ai.reply_in_chat("c", "?") == text
+
+
 async def test_nothing_found_no_line() -> None:
     """With nothing retrieved there are no sources."""
     retriever = Shipping()
