@@ -54,6 +54,8 @@ async def answer(ctx: Context) -> None:
         turn_id=ctx.update.id,  # an update that comes again gets the same reply
         deliver=ctx.outgoing.deliver,  # the reply is in the outbox when the turn is stored
         context=ctx,
+        message=ctx.update.message,
+        revises=ctx.update.kind == "edited",
     )
     await ctx.answer(stream)
 

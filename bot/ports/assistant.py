@@ -166,6 +166,8 @@ class Assistant(Protocol):
         turn_id: str | None = None,
         deliver: Deliver | None = None,
         context: object | None = None,
+        message: str | None = None,
+        revises: bool = False,
     ) -> ReplyStream: ...
 
     async def warmup(self) -> None:

@@ -138,18 +138,23 @@ class AIClient:
         turn_id: str | None = None,
         deliver: Deliver | None = None,
         context: object | None = None,
+        message: str | None = None,
+        revises: bool = False,
     ) -> AnswerStream:
         """One question, one turn: the fragments of the reply, and in the end `.reply`. Nothing happens until the first is asked for.
 
         `lang` is the reader's language (else the person's, else the default); `quoted` is text that is not the person's own; `evidence` is
         what counts as their own words for memory (default `text`, `""` for none); a `turn_id` that was answered before gives the stored
         reply. `deliver` is called in the transaction that keeps the turn; `context` is what tools are called with. Without `user_id` the
-        turn has no memory. Iterating raises ModelError, StorageError, and SubjectErased where the person or the chat was erased meanwhile.
+        turn has no memory. `message` is the platform's id of the question; `revises`: it was edited, so this turn takes the place of the
+        one that it had. Iterating raises ModelError, StorageError, and SubjectErased where the person or the chat was erased meanwhile.
         """
 
         async def turn(stop: Stop, outcome: Outcome) -> AsyncGenerator[str, None]:
             spoken = lang or await self._language_for(user_id)
-            question = Question(chat_key, text, user_id or None, is_group, spoken, quoted, evidence, turn_id, deliver, context)
+            question = Question(
+                chat_key, text, user_id or None, is_group, spoken, quoted, evidence, turn_id, deliver, context, message, revises
+            )
             fragments = self._turns.run(self, question, stop, outcome)
             try:
                 async for fragment in fragments:

@@ -28,7 +28,9 @@ class Opening:
 class History(Protocol):
     """The window of each chat."""
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None) -> Opening: ...
+    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
+        """A chat as a turn finds it; without the turn that answered the message `revised`, where such turns are kept in the table."""
+        ...
 
     async def keep(self, opening: Opening, kept: Turn, also: Sequence[Also]) -> None:
         """Keep a turn; `also` runs in the same transaction, where there is one. Raises SubjectErased, with nothing kept."""
@@ -85,7 +87,7 @@ class InMemory:
         self._replies: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
         self._max_size = max_size
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None) -> Opening:
+    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
         """The window, with a token that a reset or an erasure meanwhile takes away."""
         held = self._windows.get(chat_key)
         token, window = held or (object(), Window(chat_key, (), self._max_size))
@@ -128,7 +130,7 @@ class InStore:
         self._store = store
         self._max_size = max_size
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None) -> Opening:
+    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
         """The newest messages of the store."""
         messages = await self._store.get_history(chat_key, self._max_size)
         return Opening(Window(chat_key, tuple(messages), self._max_size))
@@ -158,11 +160,14 @@ class InTable:
         self._windows = windows if windows is not None else Windows()
         self._max_size = max_size
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None) -> Opening:
+    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
         """The epochs first: what changes after that is noticed when the turn is kept."""
         marks = await self._fence.mark(*filter(None, (user_id, chat_key)))
         head = await self._messages.head(chat_key, turn_id)
         token = (marks[chat_key], head.last)
+        if revised is not None:  # seldom, and no window of anyone else
+            messages = await self._messages.get_history(chat_key, self._max_size + 1, without=revised)
+            return Opening(Window(chat_key, tuple(messages), self._max_size), marks, head.reply, token)
         held = self._windows.get(chat_key)
         if held is None or held[0] != token:
             # one more than fits, so that an answer whose question is too old leaves with it

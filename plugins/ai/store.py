@@ -15,14 +15,18 @@ _HEAD = (
     " AND role = 'assistant') AS reply"
 )
 _NEWEST = f"SELECT {_COLUMNS} FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT :limit"
+_NEWEST_BUT = _NEWEST.replace(" ORDER BY", " AND (message IS NULL OR message <> :without) ORDER BY")
 _SEQ = "(SELECT COALESCE(MAX(seq), 0) + {n} FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key)"
-_INSERT = "INSERT INTO messages (agent_id, id, chat_key, user_id, role, content, created_at, seq, turn_id, reply) VALUES "
-_ADD = f"{_INSERT}(:agent_id, :id, :chat_key, :user_id, :role, :content, :created_at, {_SEQ.format(n=1)}, NULL, NULL)"
+_INSERT = "INSERT INTO messages (agent_id, id, chat_key, user_id, role, content, created_at, seq, turn_id, reply, message) VALUES "
+_ADD = f"{_INSERT}(:agent_id, :id, :chat_key, :user_id, :role, :content, :created_at, {_SEQ.format(n=1)}, NULL, NULL, NULL)"
 # Both messages of a turn in one statement: a trip to the database costs more than the rows.
 _ADD_TURN = (
-    f"{_INSERT}(:agent_id, :asked, :chat_key, :user_id, 'user', :question, :asked_at, {_SEQ.format(n=1)}, :turn_id, NULL),"
-    f" (:agent_id, :answered, :chat_key, :user_id, 'assistant', :answer, :answered_at, {_SEQ.format(n=2)}, :turn_id, :reply)"
+    f"{_INSERT}(:agent_id, :asked, :chat_key, :user_id, 'user', :question, :asked_at, {_SEQ.format(n=1)}, :turn_id, NULL, :message),"
+    f" (:agent_id, :answered, :chat_key, :user_id, 'assistant', :answer, :answered_at, {_SEQ.format(n=2)}, :turn_id, :reply, :message)"
     " ON CONFLICT (agent_id, chat_key, turn_id, role) DO NOTHING"
+)
+_REVISED = (
+    "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key AND message = :message AND COALESCE(turn_id, '') <> :turn_id"
 )
 _EMPTY = "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key"
 _OF_PERSON = "agent_id = :agent_id AND (user_id = :user_id OR chat_key = :user_id)"
@@ -33,9 +37,9 @@ _THERE = (
     " AND content = :content AND created_at = :created_at"
 )
 _ERASE = f"DELETE FROM messages WHERE {_OF_PERSON}"
-# The old rows come after those that the new chat may have already, in their own order.
+# The old rows come after those that the new chat may have already, in their own order; the ids of its messages mean others there.
 _MOVE = (
-    "UPDATE messages SET chat_key = :new, seq = seq + (SELECT COALESCE(MAX(there.seq), 0) FROM messages there"
+    "UPDATE messages SET chat_key = :new, message = NULL, seq = seq + (SELECT COALESCE(MAX(there.seq), 0) FROM messages there"
     " WHERE there.agent_id = :agent_id AND there.chat_key = :new) WHERE agent_id = :agent_id AND chat_key = :old"
 )
 _COUNT = "SELECT COUNT(*) AS n FROM messages WHERE agent_id = :agent_id"
@@ -52,12 +56,17 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a turn leaves behind: the question, the answer, and the reply as it can be given again."""
+    """What a turn leaves behind: the question, the answer, and the reply as it can be given again.
+
+    `message` is the platform's id of the question; `revises`: it was edited, and this takes the place of the turn that it had.
+    """
 
     question: Message
     answer: Message
     reply: dict[str, Any]
     turn_id: str | None = None
+    message: str | None = None
+    revises: bool = False
 
 
 class Messages:
@@ -71,9 +80,10 @@ class Messages:
         row = await self._database.one(_HEAD, {"chat_key": chat_key, "turn_id": turn_id or ""})
         return Head(row["last"], json.loads(row["reply"]) if row["reply"] else None) if row else Head(None, None)
 
-    async def get_history(self, chat_key: str, limit: int) -> list[Message]:
-        """The newest `limit` messages of a chat, oldest first."""
-        rows = await self._database.all(_NEWEST, {"chat_key": chat_key, "limit": limit})
+    async def get_history(self, chat_key: str, limit: int, *, without: str | None = None) -> list[Message]:
+        """The newest `limit` messages of a chat, oldest first; `without` those of the turn that answered this message."""
+        params = {"chat_key": chat_key, "limit": limit}
+        rows = await self._database.all(*((_NEWEST, params) if without is None else (_NEWEST_BUT, {**params, "without": without})))
         return [_message(row) for row in reversed(rows)]
 
     async def append_message(self, chat_key: str, message: Message) -> None:
@@ -96,7 +106,10 @@ class Messages:
             "answered_at": turn.answer.at,
             "turn_id": turn.turn_id,
             "reply": json.dumps(turn.reply, ensure_ascii=False),
+            "message": turn.message,
         }
+        if turn.revises and turn.message is not None:
+            await tx.run(_REVISED, {"chat_key": chat_key, "message": turn.message, "turn_id": turn.turn_id or ""})
         return answered if await tx.run(_ADD_TURN, row) else None
 
     async def empty(self, tx: Transaction, chat_key: str) -> int:

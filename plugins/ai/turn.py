@@ -52,6 +52,8 @@ class Question:
     turn_id: str | None = None
     deliver: Deliver | None = None
     context: object | None = None
+    message: str | None = None
+    revises: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class Turns:
     async def run(self, ai: Assistant, question: Question, stop: Stop, outcome: Outcome) -> AsyncGenerator[str, None]:
         """The fragments of the reply; `outcome.reply` is there once the turn is kept. Raises ModelError, SubjectErased, StorageError."""
         async with self.order.of(question.chat_key):
-            opening = await self.history.open(question.chat_key, question.user_id, question.turn_id)
+            revised = question.message if question.revises else None
+            opening = await self.history.open(question.chat_key, question.user_id, question.turn_id, revised)
             found = await self._gather(question, opening)
             if opening.stored is not None:
                 outcome.reply = _again(opening.stored, found)
@@ -234,6 +237,8 @@ class Turns:
             Message("assistant", reply.answer, now, question.user_id),
             _storable(reply, found),
             question.turn_id,
+            question.message,
+            question.revises,
         )
         await self.history.keep(opening, kept, also)
         if staged is not None and alone:

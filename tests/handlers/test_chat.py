@@ -3,7 +3,15 @@
 import asyncio
 
 from bot import MemoryOptions, ModelUnavailable, Passage, RagOptions, Update
-from bot.testing import MockAIProvider, create_test_bot
+from bot.testing import MockAIProvider, RecordingTransport, create_test_bot
+
+
+class WithEdits(RecordingTransport):
+    """A platform whose messages can be edited."""
+
+    async def may_revise(self, update: Update) -> bool:
+        """Any of them."""
+        return True
 
 
 class Shipping:
@@ -73,3 +81,24 @@ async def test_a_stop_keeps_what_was_said() -> None:
         model.delay = 0
 
         assert await bot.say("¿sigues?") == ["hola"]
+
+
+async def test_an_edited_question_takes_the_place_of_the_old_one() -> None:
+    """The model does not see what was taken back, now or later, and nothing of it stays in the table."""
+    model = MockAIProvider(reply=["uno", "dos", "dos bis", "tres"])
+    async with create_test_bot(provider=model) as bot:
+        bot.transport = WithEdits()
+        bot.attach(bot.transport)
+        await bot.say("primera", message="1")
+        await bot.say("segunda con errata", message="2")
+        edited = Update("test:e", "test", "user-1", "user-1", "segunda", kind="edited", message="2")
+        await bot.accept(edited)
+        await bot.settled("user-1")
+        await bot.accept(edited)
+        await bot.settled("user-1")
+        await bot.say("tercera", message="3")
+        rows = await bot.core.database.all("SELECT content FROM messages WHERE agent_id = :agent_id ORDER BY seq")
+
+    assert [said["content"] for said in model.calls[2].messages] == ["primera", "uno", "segunda"]
+    assert [said["content"] for said in model.calls[3].messages] == ["primera", "uno", "segunda", "dos bis", "tercera"]
+    assert [row["content"] for row in rows] == ["primera", "uno", "segunda", "dos bis", "tercera", "tres"]
