@@ -119,6 +119,17 @@ async def test_no_path_leads_out(bot: TestBot, home: Path, path: str) -> None:
     assert await bot.library.retrieve("¿cuál es la clave?") == []
 
 
+async def test_the_name_of_what_is_there_is_no_text(bot: TestBot, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder out of bounds is refused, and not answered from as the one word that its name is."""
+    monkeypatch.chdir(home)
+    (home / "cuentas").mkdir()
+
+    answer = await said(bot, "/ingest cuentas")
+
+    assert "where I may look" in answer
+    assert "Added 1 document." in await said(bot, "/ingest Cuentas claras conservan amistades.")
+
+
 async def test_documents_lists_and_remove_takes_away(bot: TestBot, home: Path) -> None:
     """By the name that the list shows."""
     await said(bot, "/ingest Abrimos los domingos.")
