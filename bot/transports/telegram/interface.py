@@ -9,7 +9,7 @@ from typing import Any
 from aiogram.methods import SetMyCommands, SetMyDescription, SetMyShortDescription, TelegramMethod
 from aiogram.types import BotCommand, BotCommandScopeAllGroupChats, BotCommandScopeAllPrivateChats, BotCommandScopeChat
 
-from bot.errors import TransportError
+from bot.errors import TransportError, Undeliverable
 from bot.registry import Command
 from bot.transports.telegram.api import Api, Refused
 from bot.transports.telegram.store import Store
@@ -74,7 +74,7 @@ async def bring_up_to_date(api: Api, store: Store, menus: Menus) -> int:
             continue
         try:
             await api.call(method)
-        except Refused as error:  # an admin who never wrote to the bot has no chat for a menu
+        except (Refused, Undeliverable) as error:  # an admin who never wrote to the bot has no chat for a menu
             log.info("telegram: %s was refused: %s", type(method).__name__, error)
             continue
         except TransportError as error:

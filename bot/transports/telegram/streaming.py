@@ -46,13 +46,17 @@ class _Shown:
 
 
 class Streaming:
-    """Shows answers as they come. The final text is not its business: the outbox delivers that."""
+    """Shows answers as they come. The final text is not its business: the outbox delivers that.
 
-    def __init__(self, api: Api, sending: Sending, store: Store, pacer: Pacer) -> None:
+    `draft_lasts`: the seconds after which a draft that has not changed is sent again.
+    """
+
+    def __init__(self, api: Api, sending: Sending, store: Store, pacer: Pacer, *, draft_lasts: float = DRAFT_LASTS) -> None:
         self._api = api
         self._sending = sending
         self._store = store
         self._pacer = pacer
+        self._draft_lasts = draft_lasts
         self._under_way: dict[str, asyncio.Event] = {}
         self.untouched: set[str] = set()  # letters of which nothing stands in the chat, as is known without asking
 
@@ -106,10 +110,10 @@ class Streaming:
     async def _drafts(self, letter: Letter, shown: _Shown) -> None:
         chat, _ = address(letter.chat_key)
         number = zlib.crc32(letter.id.encode()) or 1
-        painted, painted_at, loop = None, -DRAFT_LASTS, asyncio.get_running_loop()
+        painted, painted_at, loop = None, 0.0, asyncio.get_running_loop()
         await _until_over(shown, THINKING_AFTER)
         while not shown.over:
-            stale = loop.time() - painted_at > DRAFT_LASTS
+            stale = loop.time() - painted_at > self._draft_lasts
             if shown.text != painted or stale:
                 text = shown.text
                 with self._pacer.spare(chat) as may:

@@ -1,8 +1,9 @@
 """Streaming: what is shown meanwhile holds nothing up, and leaves nothing half-said."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from bot.transports.telegram.api import Api
 from bot.transports.telegram.pacing import Pace, Pacer
 from bot.transports.telegram.sending import Sending
 from bot.transports.telegram.store import Store
-from bot.transports.telegram.streaming import Streaming
+from bot.transports.telegram.streaming import DRAFT_EVERY, DRAFT_LASTS, Streaming
 from bot.values import Letter
 from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
 
@@ -55,6 +56,7 @@ class Stage:
     server: Telegram
     streaming: Streaming
     store: Store
+    with_drafts_that_last: Callable[[float], Streaming]
 
 
 @pytest.fixture
@@ -71,7 +73,11 @@ async def stage() -> AsyncIterator[Stage]:
     ):
         store, pacer = Store(database, lambda: 1), Pacer(Pace())
         sending = Sending(api, store, pacer, key=b"k" * 32, clock=lambda: 1, moved=moved)
-        yield Stage(server, Streaming(api, sending, store, pacer), store)
+
+        def lasting(seconds: float) -> Streaming:
+            return Streaming(api, sending, store, pacer, draft_lasts=seconds)
+
+        yield Stage(server, Streaming(api, sending, store, pacer), store, lasting)
 
 
 async def test_a_quick_answer_needs_no_sign(stage: Stage) -> None:
@@ -97,6 +103,18 @@ async def test_where_drafts_are_refused_typing_is_shown(stage: Stage) -> None:
     await stage.streaming.show(PRIVATE, Words("uno ", "dos", every=3.2))
 
     assert [call.method for call in stage.server.calls] == ["sendChatAction"]
+
+
+async def test_a_draft_that_would_go_is_sent_again(stage: Stage) -> None:
+    """Telegram lets one go after 30 s, also where the model is silent for longer; what has not changed is sent no sooner."""
+    again = stage.with_drafts_that_last(1.0)
+    await again.show(PRIVATE, Words("uno ", "dos", every=2.5))
+    drafts = [call for call in stage.server.calls if call.method == "sendMessageDraft"]
+    waits = [after.at - before.at for before, after in pairwise(drafts) if after.args.get("text") == before.args.get("text")]
+
+    assert len(waits) >= 2
+    assert all(1.0 <= wait < 4.0 for wait in waits)
+    assert DRAFT_LASTS + DRAFT_EVERY < 30
 
 
 @pytest.mark.parametrize("fault", ["html", "drop_before", "429 Too Many Requests: retry after 9", "401 Unauthorized"])
