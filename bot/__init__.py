@@ -21,6 +21,7 @@ from bot.errors import (
     RagError,
     StorageError,
     SubjectErased,
+    TransportError,
 )
 from bot.followups import is_follow_up
 from bot.log import Counters
@@ -170,6 +171,7 @@ __all__ = [
     "ToolSpec",
     "Transaction",
     "Transcriber",
+    "TransportError",
     "Update",
     "Usage",
     "User",

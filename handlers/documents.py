@@ -3,14 +3,15 @@
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from bot import BadRequest, Choice, Context, IngestOutcome, Registry, Said
+from bot import Attachment, BadRequest, Choice, Context, Files, IngestOutcome, Registry, Said, TransportError
 
 MAX_BYTES = 20 << 20
 LISTED = 50  # on a page
 PAGE_SECONDS = 3_600
-SHOWN_FAILURES = 20
+SHOWN_FAILURES = 100
 LONGEST_PATH = 400
 LONGEST_TITLE = 48
 SECONDS_BETWEEN = 1.0
@@ -22,6 +23,24 @@ ARCHIVES = (".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst")
 def _(message: str) -> str:
     """Mark a message for the catalogs; it is translated when the reader's language is known."""
     return message
+
+
+ARCHIVE = _("it is an archive: unpack it and send me the files in it")
+UNREADABLE = _("I cannot read files of this kind; I read these")
+TOO_BIG = _("it is too big")
+NOT_FETCHED = _("it could not be fetched: send it once more")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A file that was not taken in at all; it goes into the summary as an outcome like any other."""
+
+    source: str
+    reason: str
+    status: str
+    detail: str = ""
+    chunks: int = 0
+    failed: bool = True
 
 
 def register(registry: Registry) -> None:
@@ -121,20 +140,37 @@ async def unasked(ctx: Context) -> None:
 
 
 async def _attached(ctx: Context) -> list[IngestOutcome]:
+    """Take in each file that can be; one that cannot does not keep the others out."""
     if ctx.files is None:
         raise BadRequest(ctx._("Files cannot be sent to me here."))
     outcomes: list[IngestOutcome] = []
     say = _progress(ctx)
     for number, attachment in enumerate(ctx.attachments, start=1):
-        if attachment.name.casefold().endswith(ARCHIVES):
-            raise BadRequest(ctx._("{name} is an archive. Unpack it and send me the files in it.").format(name=attachment.name))
-        if attachment.size is not None and attachment.size > MAX_BYTES:
-            size = MAX_BYTES >> 20
-            raise BadRequest(ctx._("{name} is too big: I take files of up to {n} MB.").format(name=attachment.name, n=size))
         await say(f"{number}/{len(ctx.attachments)} {attachment.name}")
-        data = await ctx.files.fetch(attachment, max_bytes=MAX_BYTES)
-        outcomes.append(await ctx.library.add_bytes(attachment.name, data, owner=ctx.sender, owner_is_admin=ctx.is_admin))
+        outcomes.append(refused(attachment) or await _fetched(ctx, ctx.files, attachment))
     return outcomes
+
+
+def refused(attachment: Attachment) -> Refused | None:
+    """Why a file is not even fetched, by what the platform tells of it: its name, its size."""
+    name = attachment.name.casefold()
+    if name.endswith(ARCHIVES):
+        return Refused(attachment.name, ARCHIVE, "unsupported")
+    if not name.endswith(READABLE):
+        return Refused(attachment.name, UNREADABLE, "unsupported", ", ".join(READABLE))
+    if attachment.size is not None and attachment.size > MAX_BYTES:
+        return Refused(attachment.name, TOO_BIG, "too_big", f"{attachment.size >> 20} MB > {MAX_BYTES >> 20} MB")
+    return None
+
+
+async def _fetched(ctx: Context, files: Files, attachment: Attachment) -> IngestOutcome:
+    try:
+        data = await files.fetch(attachment, max_bytes=MAX_BYTES)
+    except BadRequest as refusal:
+        return Refused(attachment.name, str(refusal), "too_big")
+    except TransportError:
+        return Refused(attachment.name, NOT_FETCHED, "unreadable")
+    return await ctx.library.add_bytes(attachment.name, data, owner=ctx.sender, owner_is_admin=ctx.is_admin)
 
 
 def title_of(text: str) -> str:
@@ -168,7 +204,7 @@ def looks_like_path(said: str) -> bool:
     """Whether one word or more can only be meant as a path: no text is one word with a slash in it."""
     one_word = len(said.split()) == 1
     begun = said.startswith(("/", "./", "../", "~", ".\\", "..\\"))
-    return begun or (one_word and ("/" in said or "\\" in said or said.casefold().endswith(READABLE)))
+    return begun or (one_word and ("/" in said or "\\" in said or said.casefold().endswith((*READABLE, *ARCHIVES))))
 
 
 def _names_something(said: str) -> bool:
@@ -232,8 +268,9 @@ def summary(ctx: Context, outcomes: Sequence[IngestOutcome]) -> str:
     if failed:
         lines.append(ctx.ngettext("{n} file could not be added:", "{n} files could not be added:", failed).format(n=failed))
     for outcome in sorted(noted, key=lambda outcome: not outcome.failed)[:SHOWN_FAILURES]:
-        detail = getattr(outcome, "detail", "")
-        lines.append(f"• {outcome.source}: {ctx._(outcome.reason)}" + (f" ({detail})" if detail else ""))
+        archive = outcome.status == "unsupported" and outcome.source.casefold().endswith(ARCHIVES)
+        reason, detail = (ARCHIVE, "") if archive else (outcome.reason, outcome.detail)
+        lines.append(f"• {outcome.source}: {ctx._(reason)}" + (f" ({detail})" if detail else ""))
     if (rest := len(noted) - SHOWN_FAILURES) > 0:
         lines.append(ctx.ngettext("… and {n} more", "… and {n} more", rest).format(n=rest))
     return "\n".join(lines) or ctx._("There was nothing to read.")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.testing import MockAIProvider, TestBot, create_test_bot
-from handlers.documents import confined, looks_like_path, title_of
+from handlers.documents import _fetched, confined, looks_like_path, title_of
 
 ADMIN = "test:admin"
 
@@ -62,7 +62,7 @@ async def test_files_are_taken_in_and_each_failure_is_named(bot: TestBot) -> Non
 
     assert "Added 1 document." in answer
     assert "3 files could not be added:" in answer
-    for line in ("roto.json: it is damaged", "vacio.txt: it is empty", "foto.png: files of this kind cannot be read"):
+    for line in ("roto.json: it is damaged", "vacio.txt: it is empty", "foto.png: I cannot read files of this kind"):
         assert line in answer
     assert "precios.md" in await listed(bot)
 
@@ -75,23 +75,65 @@ async def test_the_same_file_again_changes_nothing(bot: TestBot) -> None:
     assert "Updated 1 document." in await said(bot, "/ingest", attachments={"precios.md": b"Ocho euros."})
 
 
-async def test_an_archive_is_refused_clearly(bot: TestBot) -> None:
-    """It is not unpacked here."""
-    assert "Unpack it" in await said(bot, "/ingest", attachments={"todo.zip": b"PK"})
+@pytest.mark.parametrize("name", ["todo.zip", "todo.tar.gz", "TODO.RAR"])
+async def test_an_archive_is_refused_clearly(bot: TestBot, name: str) -> None:
+    """It is not unpacked here, and not even fetched; what came with it is taken in all the same."""
+    answer = await said(bot, "/ingest", attachments={"uno.md": b"Uno.", name: b"PK", "dos.md": b"Dos."})
+
+    assert "Added 2 documents." in answer
+    assert f"• {name}: it is an archive: unpack it and send me the files in it" in answer
+    assert {"uno.md", "dos.md"} <= set(await listed(bot))
 
 
-async def test_a_file_over_the_limit_is_refused_before_it_is_fetched(bot: TestBot) -> None:
-    """By the size that the platform tells."""
+async def test_an_archive_in_a_folder_is_told_too(bot: TestBot, home: Path) -> None:
+    """In the same words."""
+    (home / "docs/todo.zip").write_bytes(b"PK")
+
+    assert "todo.zip: it is an archive" in await said(bot, "/ingest todo.zip")
+    assert "todo.zip: it is an archive" in await said(bot, f"/ingest {home}/docs")
+
+
+async def test_what_cannot_be_taken_is_refused_before_it_is_fetched(bot: TestBot) -> None:
+    """By its name and by the size that the platform tells; nothing of it is there to fetch."""
     from bot import Attachment, Update
 
-    await bot.accept(
-        Update(
-            id="big", transport="test", chat_key=ADMIN, sender=ADMIN, text="/ingest", attachments=(Attachment("x", "g.md", size=30 << 20),)
-        )
-    )
+    files = (Attachment("x", "g.md", size=30 << 20), Attachment("y", "foto.png", size=3))
+    await bot.accept(Update(id="big", transport="test", chat_key=ADMIN, sender=ADMIN, text="/ingest", lang="en", attachments=files))
     await bot.settled(ADMIN)
 
-    assert "demasiado grande" in bot.transport.sent[-1].text or "too big" in bot.transport.sent[-1].text
+    answer = bot.transport.sent[-1].text
+    assert "2 files could not be added:" in answer
+    assert "• g.md: it is too big (30 MB > 20 MB)" in answer
+    assert "• foto.png: I cannot read files of this kind; I read these (.md, " in answer
+
+
+async def test_a_file_that_turns_out_too_big_keeps_no_other_out(bot: TestBot) -> None:
+    """Where the platform does not tell the size, it shows while it is fetched."""
+    answer = await said(bot, "/ingest", attachments={"a.md": b"Uno.", "b.md": b"x" * ((20 << 20) + 1), "c.md": b"Tres."})
+
+    assert "Added 2 documents." in answer
+    assert "• b.md: " in answer
+
+
+async def test_the_platform_may_fail_to_give_a_file(bot: TestBot) -> None:
+    """It is named, with what to do, and the others are taken in."""
+    from bot import Attachment
+    from bot.errors import TransportUnavailable
+
+    class Flaky:
+        async def fetch(self, attachment: Attachment, *, max_bytes: int) -> bytes:
+            raise TransportUnavailable("away", seconds=1)
+
+    outcome = await _fetched(None, Flaky(), Attachment("x", "a.md"))  # type: ignore[arg-type]
+
+    assert (outcome.failed, outcome.source, outcome.reason) == (True, "a.md", "it could not be fetched: send it once more")
+
+
+async def test_progress_says_which_of_how_many(bot: TestBot) -> None:
+    """While several files are read."""
+    await said(bot, "/ingest", attachments={"a.md": b"Uno.", "b.md": b"Dos."})
+
+    assert bot.transport.progressed[0] == "Reading 1/2 a.md"
 
 
 async def test_a_path_under_the_documents_folder_is_read(bot: TestBot, home: Path) -> None:
