@@ -1,5 +1,6 @@
 """What a fact is: how its text is cleaned, when two say the same, and why one is left out. Pure."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -13,11 +14,15 @@ _KEEPS_MEANING = frozenset("#%&@")  # punctuation to Unicode, but "C#" is not "C
 # letters and marks that show nothing: a fact made of them would look empty, or like another
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u3164\uffa0")
 _BLANK = frozenset("\u2800")
+_SEQUENCES = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")  # colours, and what moves a cursor
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, in NFC: no control, zero-width, bidirectional or unassigned characters, no repeated or surrounding space."""
-    shown = "".join(_shown(char) for char in unicodedata.normalize("NFC", text))
+    """`text` on one line, in NFC, without repeated or surrounding space.
+
+    Nor does it keep what a terminal obeys, or control, zero-width, bidirectional and unassigned characters.
+    """
+    shown = "".join(_shown(char) for char in unicodedata.normalize("NFC", _SEQUENCES.sub("", text)))
     return unicodedata.normalize("NFC", " ".join(shown.split()))
 
 
@@ -50,7 +55,7 @@ def why_not(text: str, *, max_length: int) -> str | None:
     line = one_line(text)
     if not line:
         return "EMPTY"
-    if kind := secret_in(text):
+    if kind := secret_in(text) or secret_in(line):  # what is taken out may have parted a word
         return f"SECRET_{kind}"
     return "TOO_LONG" if len(line) > max_length else None
 

@@ -16,6 +16,7 @@ _USUAL = frozenset("áéíóúñü¿¡")
 _OLDER = ("mac_roman", "cp850")
 _ELSEWHERE = ["cp1251", "koi8_r", "cp1250", "cp1253", "cp1254", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"]
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\x80-\x84\x86-\x9f\u200b\u2060\ufeff\ufffe\uffff]")
+_SEQUENCES = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\\\)")  # colours, the cursor, a window's title
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _BINARY_SHARE = 0.05
 
@@ -34,11 +35,11 @@ def decode(data: bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """The text with one kind of line break and without NUL, control and zero-width characters and lone surrogates."""
+    """The text with one kind of line break and without what a terminal obeys, NUL, control and zero-width characters, lone surrogates."""
     if text.isascii() and text.isprintable():
         return text
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
-    return unicodedata.normalize("NFC", _UNSAFE.sub("", _BREAKS.sub("\n", whole)))
+    return unicodedata.normalize("NFC", _UNSAFE.sub("", _BREAKS.sub("\n", _SEQUENCES.sub("", whole))))
 
 
 def _has_surrogates(text: str) -> bool:

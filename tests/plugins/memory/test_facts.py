@@ -56,6 +56,12 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
 
+def test_what_a_terminal_obeys_is_no_part_of_a_fact() -> None:
+    """A pasted colour leaves no brackets behind, and hides no secret."""
+    assert one_line("\x1b[1;31mVivo\x1b[0m en Lima") == "Vivo en Lima"
+    assert why_not("contra\x1b[0mseña: tomate77", max_length=300) == "SECRET_PASSWORD"
+
+
 @given(st.text())
 def test_one_line_is_one_clean_line(text: str) -> None:
     """In NFC, with no control, format, surrogate or private character, and no space but single ones inside."""

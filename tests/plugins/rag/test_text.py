@@ -61,6 +61,11 @@ def test_accents_have_one_form() -> None:
     assert clean("cafe\u0301") == "café"
 
 
+def test_what_a_terminal_obeys_is_no_text() -> None:
+    """A log with colours is read as its words: nothing of a sequence is left, and a bare bracket is."""
+    assert clean("\x1b[32mOK\x1b[0m [2J] \x1b]0;título\x07fin\x1b[2J") == "OK [2J] fin"
+
+
 def test_a_picture_is_no_text() -> None:
     """Bytes that are no text at all are refused, rather than read as letters."""
     with pytest.raises(NotText):
