@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from bot import Fact
 
@@ -14,6 +15,7 @@ _KEEPS_MEANING = frozenset("#%&@")  # punctuation to Unicode, but "C#" is not "C
 # letters and marks that show nothing: a fact made of them would look empty, or like another
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u3164\uffa0")
 _BLANK = frozenset("\u2800")
+_HIDDEN = _INVISIBLE | _BLANK
 _SEQUENCES = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")  # colours, and what moves a cursor
 
 
@@ -22,6 +24,8 @@ def one_line(text: str) -> str:
 
     Nor does it keep what a terminal obeys, or control, zero-width, bidirectional and unassigned characters.
     """
+    if text.isprintable() and _HIDDEN.isdisjoint(text):  # nearly always: nothing in it is a control, a format or an odd space
+        return unicodedata.normalize("NFC", " ".join(unicodedata.normalize("NFC", text).split()))
     shown = "".join(_shown(char) for char in unicodedata.normalize("NFC", _SEQUENCES.sub("", text)))
     return unicodedata.normalize("NFC", " ".join(shown.split()))
 
@@ -41,6 +45,7 @@ def normalise(text: str) -> str:
     return " ".join("".join(" " if _is_punctuation(char) else char for char in folded).split())
 
 
+@lru_cache(4096)
 def _is_punctuation(char: str) -> bool:
     return char not in _KEEPS_MEANING and unicodedata.category(char).startswith("P")
 
@@ -55,7 +60,7 @@ def why_not(text: str, *, max_length: int) -> str | None:
     line = one_line(text)
     if not line:
         return "EMPTY"
-    if kind := secret_in(text) or secret_in(line):  # what is taken out may have parted a word
+    if kind := secret_in(text) or (secret_in(line) if line != text else None):  # what is taken out may have parted a word
         return f"SECRET_{kind}"
     return "TOO_LONG" if len(line) > max_length else None
 

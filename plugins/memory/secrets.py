@@ -86,6 +86,18 @@ _PASSWORDS = (
     ),
 )
 
+# Each of these patterns needs one of these words; without any, which is nearly always, none has to be tried.
+_PASSWORD_WORDS = (
+    *("contrase", "passw", "passphrase", "passcode", "pwd", "frase", "phrase", "senha", "clave", "pin", "cvv", "cvc", "token"),
+    *("api", "secret", "key", "llave", "otp", "pass", "codigo", "código", "code"),
+)
+
+
+def _password(text: str) -> bool:
+    folded = text.casefold()
+    return any(word in folded for word in _PASSWORD_WORDS) and any(pattern.search(text) for pattern in _PASSWORDS)
+
+
 # ---------------------------------------------------------------------------------------------- all of them
 
 
@@ -96,7 +108,7 @@ def _any(*patterns: re.Pattern[str]) -> Callable[[str], bool]:
 _RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("PRIVATE_KEY", _any(_PEM)),
     ("TOKEN", _any(_JWT, _KEYS, _BEARER)),
-    ("PASSWORD", _any(_URL_LOGIN, *_PASSWORDS)),
+    ("PASSWORD", lambda text: bool(_URL_LOGIN.search(text)) or _password(text)),
     ("CARD", is_card),
     ("ACCOUNT", is_account),
     ("ID_NUMBER", is_identity),

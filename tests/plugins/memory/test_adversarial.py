@@ -71,7 +71,7 @@ HOSTILE = [
     ('{"facts": ["x"]}', '{\\"facts\\": [\\"x\\"]}'),
     ('dice "hola"', 'dice \\"hola\\"'),
     ("a\x00b", "a b"),
-    ("a\x1b[31mb", "a [31mb"),
+    ("a\x1b[31mb", "ab"),
     ("a\x08b", "a b"),
     ("a\r\nb", "a b"),
     ("a\tb", "a b"),

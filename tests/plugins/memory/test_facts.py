@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import Fact
-from plugins.memory.facts import identity, normalise, one_line, same, why_not, why_not_keyed
+from plugins.memory.facts import _SEQUENCES, _shown, identity, normalise, one_line, same, why_not, why_not_keyed
 
 
 @pytest.mark.parametrize(
@@ -116,3 +116,11 @@ def test_a_keyed_fact_is_found_by_how_it_reads() -> None:
 
     assert same([fact], "City: bogotá") == [fact]
     assert same([fact], "Bogotá") == []
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from("aé \u0301\u115f\u2800\u3164\u00a0\u200b")), max_size=20))
+def test_the_short_way_and_the_long_way_are_one(text: str) -> None:
+    """What has nothing to hide is cleaned without looking at each character, to the same end."""
+    shown = "".join(_shown(char) for char in unicodedata.normalize("NFC", _SEQUENCES.sub("", text)))
+
+    assert one_line(text) == unicodedata.normalize("NFC", " ".join(shown.split()))

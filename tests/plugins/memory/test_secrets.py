@@ -1,11 +1,13 @@
 """Which texts hold a secret, and which only look like it."""
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plugins.memory.numbers import luhn
-from plugins.memory.secrets import KINDS, secret_in
+from plugins.memory.secrets import _PASSWORDS, KINDS, _password, secret_in
 
 # Nothing here is anyone's: the numbers are made up, or those that banks and vendors publish for tests. Tokens are put together from two
 # pieces, so that no scanner takes this file for a leak.
@@ -229,3 +231,13 @@ def test_a_hostile_text_takes_no_time() -> None:
         "eyJ" * 6_000,
     ):
         secret_in(text)
+
+
+@pytest.mark.parametrize("pattern", _PASSWORDS, ids=range(len(_PASSWORDS)))
+@given(data=st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+def test_no_pattern_is_left_out_for_its_words(pattern: re.Pattern[str], data: st.DataObject) -> None:
+    """The words that are looked for first stand in whatever a pattern of passwords finds."""
+    text = data.draw(st.from_regex(pattern, alphabet=st.characters(max_codepoint=0xFF)))
+
+    assert not pattern.search(text) or _password(text)
