@@ -127,7 +127,7 @@ async def world(folder: Path, *, hears_all: bool = False, enforce: bool = False,
     async with AsyncExitStack() as stack:
         telegram = await stack.enter_async_context(telegram_server(hears_all=hears_all, enforce=enforce))
         model = await stack.enter_async_context(model_server(act))
-        settings = {"OPENAI_BASE_URL": model.url, "BOT_ADMINS": "telegram:99", "BOT_MEMORY_AUTO_EXTRACT": "false", **env}
+        settings = {"OPENAI_BASE_URL": model.url, "BOT_ADMINS": "telegram:98,telegram:99", "BOT_MEMORY_AUTO_EXTRACT": "false", **env}
         bot = await stack.enter_async_context(child(folder, telegram.url, **settings))
         await bot.logged("connected as")
         yield World(telegram, model, bot, folder)

@@ -56,14 +56,6 @@ async def test_a_wrong_token_stops_the_start_with_one_line(tmp_path: Path) -> No
     assert TOKEN not in bot.said
 
 
-async def test_a_webhook_without_a_secret_is_refused(tmp_path: Path) -> None:
-    """Anybody could send updates."""
-    async with child(tmp_path, "http://127.0.0.1:9", TELEGRAM_WEBHOOK_URL="https://example.org/hook") as bot:
-        assert await asyncio.wait_for(bot.process.wait(), 120) == 2
-
-    assert "TELEGRAM_WEBHOOK_SECRET" in bot.said
-
-
 async def test_telegram_may_be_down_at_the_start_and_another_may_poll(tmp_path: Path) -> None:
     """It is said in /readyz, tried again, and well in the end; a second poller is said aloud, and a webhook that was left is taken away."""
     port = free_port()
@@ -120,24 +112,6 @@ async def test_a_webhook_takes_updates_once_and_only_with_the_secret(tmp_path: P
     assert answers == [403, 403, 413, 400, 200, 200, 200]
     assert [text.split("\n")[0] for text in here.telegram.texts(1)] == ["eco: hola", "eco: y otra"]
     assert here.telegram.webhook["secret_token"] == SECRET
-
-
-async def test_a_flood_is_answered_in_order_within_the_limits(tmp_path: Path) -> None:
-    """Twenty private chats and three groups at once, with a server that answers 429 above the limits: each once, in order, none refused."""
-    groups = [-11, -12, -13]
-    async with world(tmp_path, enforce=True, BOT_APPEND_SOURCES="false") as here:
-        for chat in [*range(1, 21), *groups]:
-            for text in ("¿hola?", "Sabio, hola", "Sabio, lento 40") if chat < 0 else ("uno", "lento 40", "tres"):
-                await here.telegram.say(text, user=abs(chat), chat=chat)
-        await here.telegram.until(lambda: all(len(here.telegram.texts(chat)) >= 3 for chat in range(1, 21)), seconds=60)
-        await here.telegram.until(lambda: all("palabra39" in "".join(here.telegram.texts(chat)) for chat in groups), seconds=60)
-
-    for chat in range(1, 21):
-        assert [text.split()[0] + text.split()[1] for text in here.telegram.texts(chat)] == ["eco:uno", "palabra0palabra1", "eco:tres"]
-    assert all(len(here.telegram.texts(chat)) == 2 for chat in groups)
-    assert here.telegram.busiest(seconds=1.0) <= 30
-    assert here.telegram.busiest(seconds=60.0, chat=-11) <= 20
-    assert "asks to wait" not in here.bot.said
 
 
 async def _speak(here: World) -> None:
