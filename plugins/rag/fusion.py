@@ -9,6 +9,8 @@ Array = np.ndarray[Any, Any]
 
 DENSE_WEIGHT = 0.6
 FADING = 0.5  # of each question before: half as much as the one that came after it
+RUN = 64  # scores whose maximum is looked at in place of each
+CACHED = 32 << 20  # bytes
 RELEVANT_SHARE = 0.44  # a question of which no chunk holds so much finds nothing
 SHARE_LIFT = 0.1  # what a chunk that holds the whole question gains on the cosine that it must reach
 COMPANION = 0.5, 0.03  # what stands behind a chunk that fits holds this part of the share, or is this far below the cosine
@@ -31,12 +33,14 @@ def _stretched(scores: Array, live: Array) -> Array:
 
 
 def cosines(rows: Array, question: Array) -> Array:
-    """Of rows of length 1 with a question, or with several, a row for each: `(n,)` or `(n, m)`.
+    """Of rows of length 1 with a question, `(n,)`, or with several, `(n, m)`.
 
-    One question is bounded by how fast memory is read, and `vecdot` reads it once where `@` takes two to three times as long; several are
-    a product of matrices, whose rows stay in the cache.
+    Where the rows are more than the processor's cache holds, one question is bounded by how fast memory is read, and `vecdot` reads it
+    faster than a product of matrices, which wins everywhere else.
     """
-    return np.asarray(np.vecdot(rows, question) if question.ndim == 1 else rows @ question.T)
+    if question.ndim == 1 and rows.nbytes > CACHED:
+        return np.asarray(np.vecdot(rows, question))
+    return np.asarray(rows @ question.T)
 
 
 def carried(own: Array, before: Sequence[Array]) -> Array:
@@ -64,11 +68,18 @@ def joined(shares: Sequence[Array], weights: Sequence[float]) -> Array:
 
 def best(order: Array, allowed: Array, count: int) -> Array:
     """The `count` allowed slots of the highest order, best first; of equals, the older first."""
-    slots = np.flatnonzero(allowed)
-    if len(slots) > 4 * count:
-        cut = np.partition(order[slots], len(slots) - count)[len(slots) - count]
-        slots = slots[order[slots] >= cut]
-    return np.asarray(slots[np.argsort(-order[slots], kind="stable")][:count])
+    values = np.where(allowed, order, -np.inf)
+    slots = np.flatnonzero(values >= max(_least(values, count), np.finfo(values.dtype).min))
+    return np.asarray(slots[np.argsort(-values[slots], kind="stable")][:count])
+
+
+def _least(values: Array, count: int) -> Any:
+    """A value that at least `count` reach, and few more: the `count`-th highest of the maxima of runs. Sorting all would take longer."""
+    whole = len(values) // RUN * RUN
+    if whole <= count * RUN:
+        return -np.inf
+    maxima = values[:whole].reshape(-1, RUN).max(axis=1)
+    return np.partition(maxima, len(maxima) - count)[len(maxima) - count]
 
 
 def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None) -> Array:
