@@ -110,8 +110,8 @@ def _load_text(kind: Format, data: bytes) -> Loaded:
 
     try:
         text = decode(data)
-    except NotText as error:
-        return Loaded(status="broken", detail=str(error))
+    except NotText:
+        return Loaded(status="broken")
     if not text.strip():
         return Loaded(status="empty")
     if kind in ("json", "jsonl"):

@@ -47,12 +47,12 @@ def load(data: bytes) -> Loaded:
             return Loaded(status="broken", detail=name)
     try:
         text = decoded(data)
-    except NotText as error:
-        return Loaded(status="broken", detail=str(error))
+    except NotText:
+        return Loaded(status="broken")
     if not text.strip():
         return Loaded(status="empty")
     if not _TAG.search(text):
-        return Loaded(status="broken", detail="no HTML")
+        return Loaded(status="broken", detail="≠ HTML")
     root, whole = _parsed(text)
     if root is None:
         return Loaded(status="empty")
@@ -60,7 +60,7 @@ def load(data: bytes) -> Loaded:
     found = tuple(sections(_Walk().blocks(root), title=title))
     if not found:
         return Loaded(status="empty")
-    return Loaded(found) if whole else Loaded(found, "partly", "nested too deeply")
+    return Loaded(found) if whole else Loaded(found, "partly", "> 2048 <>")
 
 
 def decoded(data: bytes) -> str:

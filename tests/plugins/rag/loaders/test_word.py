@@ -114,18 +114,18 @@ def test_the_strict_form_is_read_too() -> None:
 @pytest.mark.parametrize(
     ("data", "status", "detail"),
     [
-        (b"PK\x03\x04 not an archive", "broken", "BadZipFile"),
-        (docx(p("a"))[:-200], "broken", "BadZipFile"),
-        (packed({"mimetype": "application/vnd.oasis.opendocument.text"}), "broken", "no Word document"),
+        (b"PK\x03\x04 not an archive", "broken", "zip"),
+        (docx(p("a"))[:-200], "broken", "zip"),
+        (packed({"mimetype": "application/vnd.oasis.opendocument.text"}), "broken", "≠ DOCX"),
         (
             packed({"_rels/.rels": relations(officeDocument="xl/workbook.xml"), "xl/workbook.xml": "<workbook/>"}),
             "broken",
-            "no Word document",
+            "≠ DOCX",
         ),
         (docx("<w:p>"), "broken", "word/document.xml"),
         (b"\xd0\xcf\x11\xe0" + b"\0" * 600, "broken", "Word 97-2003 (.doc)"),
         (b"\xd0\xcf\x11\xe0" + b"\0" * 600 + "EncryptedPackage".encode("utf-16-le"), "encrypted", ""),
-        (docx(p("&x;"), head='<!DOCTYPE x [<!ENTITY x "y">]>'), "broken", "it declares entities"),
+        (docx(p("&x;"), head='<!DOCTYPE x [<!ENTITY x "y">]>'), "broken", "<!ENTITY>"),
         (docx(""), "empty", ""),
         (docx(p("Oculto", "Oculto")), "empty", ""),
     ],
