@@ -78,6 +78,7 @@ from bot.values import (
     rag_options,
     ttl_ms,
 )
+from bot.words import marked
 
 if TYPE_CHECKING:
     from bot.database import open_database
@@ -179,6 +180,7 @@ __all__ = [
     "create_memory",
     "detect",
     "is_follow_up",
+    "marked",
     "memory_options",
     "open_database",
     "rag_options",

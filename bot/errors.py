@@ -27,6 +27,8 @@ quotes values with `!r` and says what to do next. `error.words(gettext)` is for 
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
+from bot.words import marked as _
+
 Gettext = Callable[[str], str]
 
 RagCode = Literal[
@@ -37,11 +39,6 @@ RagCode = Literal[
     "EMBEDDING_FAILED",
     "INVALID_INDEX",
 ]
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
 
 
 class BotError(Exception):

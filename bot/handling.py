@@ -33,6 +33,7 @@ from bot.ports import (
 from bot.registry import Command, Parts, Registry, parse_command, route
 from bot.settings import Settings
 from bot.values import Choice, Letter, Reply, Update
+from bot.words import marked as _
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +61,6 @@ class Core:
     parts: Parts
     bot: Any
     transports: dict[str, Sends] = field(default_factory=dict)
-
-
-def _(message: str) -> str:
-    return message
 
 
 class _NoModerator(NotAllowed):

@@ -1,11 +1,7 @@
 """What an administrator may see of the bot's work: counts, never contents."""
 
 from bot import Context, Registry
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
+from bot import marked as _
 
 
 def register(registry: Registry) -> None:

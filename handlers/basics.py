@@ -3,11 +3,7 @@
 from dataclasses import replace
 
 from bot import BadRequest, Command, Context, Registry
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
+from bot import marked as _
 
 
 def register(registry: Registry) -> None:

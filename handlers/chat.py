@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from bot import Attachment, BadRequest, Context, Files, Registry, Sight, Transcriber
+from bot import marked as _
 
 LONGEST_VOICE = 10 << 20  # bytes: about an hour as Telegram records it
 LARGEST_PICTURE = 5 << 20  # bytes; a data URL makes a third more of it
@@ -13,11 +14,6 @@ PICTURES = (  # how files begin
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs."""
-    return message
 
 
 WORDLESS = {  # by `ctx.update.other`

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot import Attachment, BadRequest, Choice, Context, Files, IngestOutcome, Registry, Said, TransportError
+from bot import marked as _
 
 MAX_BYTES = 20 << 20
 LISTED = 50  # on a page
@@ -18,11 +19,6 @@ SECONDS_BETWEEN = 1.0
 UPLOADS = "documents"  # the folder in the data folder that /ingest may read beside the configured ones
 READABLE = (".md", ".markdown", ".mdx", ".txt", ".text", ".json", ".jsonl", ".ndjson", ".pdf", ".html", ".htm", ".xhtml", ".docx")
 ARCHIVES = (".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst")
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
 
 
 ARCHIVE = _("it is an archive: unpack it and send me the files in it")

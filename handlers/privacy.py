@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from bot import BadRequest, Choice, Context, Fact, MemoryOptions, Recall, Registry, said
+from bot import marked as _
 
 BY_ID = "id:"
 BUTTON_SECONDS = 86_400
@@ -28,11 +29,6 @@ YES = (
     "yes, erase everything",
 )
 _YES = frozenset(map(said, YES))
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs."""
-    return message
 
 
 REFUSALS = {

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.values import Passage
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
-
+from bot.words import marked as _
 
 NO_JSON = _("it is no JSON object")
 NO_QUESTION = _("it has no question")

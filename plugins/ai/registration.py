@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bot import Assistant, ConfigurationError, Library, Parts, Provider, RagOptions, Recall, Registry, Retriever, Settings, rag_options
+from bot import marked as _
 from plugins.ai import store
 from plugins.ai.client import AIClient
 from plugins.ai.history import Windows
@@ -15,11 +16,6 @@ from plugins.ai.providers.openai import OpenAIProvider, ollama
 from plugins.ai.retrieval import Several
 
 _LANGUAGE = "SELECT language, profile FROM users WHERE agent_id = :agent_id AND user_id = :user_id"
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs."""
-    return message
 
 
 def register(registry: Registry) -> None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 from bot import Counters, Database, Embedder, Job, MemoryOptions, Parts, Provider, Reader, Recall, Registry, StorageError, memory_options
+from bot import marked as _
 
 from . import changes, queue, store, tools
 from .alone import MIGRATIONS, NoFence, OwnDatabase, TaskJobs
@@ -16,11 +17,6 @@ from .service import Memory
 from .telling import Notices
 
 TIDY_SECONDS = 600.0
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs."""
-    return message
 
 
 def register(registry: Registry) -> None:

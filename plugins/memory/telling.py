@@ -4,14 +4,10 @@ import json
 from collections.abc import Sequence
 
 from bot import MemoryOptions, Parts, Transaction
+from bot import marked as _
 
 _LANGUAGE = "SELECT language, profile FROM users WHERE agent_id = :agent_id AND user_id = :user_id"
 _QUIET = "SELECT quiet FROM memory_subjects WHERE agent_id = :agent_id AND subject = :user_id AND quiet = 1"
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs."""
-    return message
 
 
 NOTICE = _("I'll remember: {facts}. /memory undo takes it back, /memory quiet ends these notices.")

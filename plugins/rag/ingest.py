@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot import marked as _
 from plugins.rag.chunking import VERSION, chunk
 from plugins.rag.lexical import fold, words
 from plugins.rag.loaders import Section
@@ -14,11 +15,6 @@ from plugins.rag.storage import StoredChunk
 
 LONGEST_HEADING = 120
 _SEEN_FOR_LANGUAGE = 3_000
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
 
 
 REASONS: Mapping[str, str] = {

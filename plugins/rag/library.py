@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bot import ConfigurationError, Embedder, EmbeddingOptions, Library, Parts, RagError, Reader, Registry, Transaction
+from bot import marked as _
 
 if TYPE_CHECKING:
     from plugins.rag.rag import Rag
@@ -14,11 +15,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 MIGRATIONS = Path(__file__).parent / "migrations"
 EMBEDDERS = ("local", "openai", "ollama", "e5")
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
 
 
 def register(registry: Registry) -> None:

@@ -155,7 +155,7 @@ async def test_misuse(place: Place, arguments: tuple[str, ...]) -> None:
     done = await place.run(*arguments)
 
     assert done.code == 2
-    assert "usage: python -m bot" in done.err
+    assert "uso: python -m bot" in done.err
     assert not place.data.exists()
 
 

@@ -14,6 +14,7 @@ from bot.registry import Command
 from bot.transports.telegram.api import Api, Refused
 from bot.transports.telegram.store import Store
 from bot.transports.telegram.updates import address
+from bot.words import marked as _
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +22,6 @@ IN_GROUPS = ("help", "language", "reset")
 MOST_COMMANDS = 100
 LONGEST_HELP = 256
 Translate = Callable[[str, str], str]
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs."""
-    return message
 
 
 DESCRIPTION = _("Ask me what you want to know: I answer from documents, say where each answer comes from, and remember what you tell me.")

@@ -30,6 +30,7 @@ from bot.transports.telegram.store import Part, Store
 from bot.transports.telegram.streaming import Streaming
 from bot.transports.telegram.updates import NAME, Arrival, Moved, Nothing, Pressed, Standing, address, chat_key, read
 from bot.values import Attachment, Letter, Update
+from bot.words import marked as _
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +38,6 @@ ADMINS_SECONDS = 300.0  # how long the administrators of a group are taken to be
 MOST_BYTES = 20 << 20  # Telegram gives no larger file to a bot
 MOST_REMEMBERED = 1_000
 REFUSED_SECONDS = 60.0  # between two tries with a token that was revoked
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs."""
-    return message
 
 
 HELLO_GROUP = _(

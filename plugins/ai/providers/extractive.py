@@ -3,14 +3,9 @@
 from collections.abc import AsyncIterator, Callable
 
 from bot import Completion, Prompt, ToolCall
+from bot import marked as _
 from plugins.ai.providers import sentences
 from plugins.ai.providers.matching import plain
-
-
-def _(message: str) -> str:
-    """Mark a message for the catalogs; it is translated when the reader's language is known."""
-    return message
-
 
 UNKNOWN = _("I do not know: I found no answer to that in my documents.")
 HELLO = _("Hello! Ask me something and I will look for it in my documents. /help lists what I can do.")
