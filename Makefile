@@ -44,8 +44,10 @@ messages: $(VENV)/.runtime ## find every text in the code and bring the catalogs
 settings: $(VENV)/.runtime ## write .env.example from the settings there are
 	$(BIN)/python -c "from bot.registry import load; from bot.settings import example; print(example(load(installed=False).sections), end='')" > .env.example
 
-bench: $(VENV)/.development ## measure, and print the figures
-	$(BIN)/python -m bench.turn
+BENCHES := turn memory retrieval speed chunking pdf faulty telegram
+
+bench: $(VENV)/.development ## measure everything, and print the figures; one alone: make bench BENCHES=turn
+	@for name in $(BENCHES); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name || exit 1; done
 
 lock: ## pin the newest versions that pyproject.toml allows (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -q -o requirements.lock
