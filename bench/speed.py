@@ -1,13 +1,13 @@
 """How fast documents are taken in and found, and what it costs: `python -m bench.speed [PART …]`, PART one of those in `PARTS`.
 
 Each part runs in a process of its own, with one thread for arithmetic. Peers stand in the same run, in turns, so that a busy machine slows
-both; a peer whose package is missing is left out (`pip install faiss-cpu bm25s PyStemmer`, best in an environment of its own). Texts are
-put together from made-up words with the frequencies of a language, so that no data set is needed.
+both; a peer whose package is missing is left out (`pip install faiss-cpu bm25s PyStemmer`, best in an environment of its own).
 """
 
 import asyncio
 import gc
 import importlib.util
+import json
 import os
 import platform
 import random
@@ -26,6 +26,8 @@ import numpy as np
 from plugins.rag import Document, create_rag
 from plugins.rag.fusion import best, cosines
 
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared" / "data" / "xquad_es.json"
 SIZES = (1_000, 10_000, 100_000)
 DIMENSION = 384
 A_DOCUMENT = 100  # chunks
@@ -39,30 +41,31 @@ Array = np.ndarray[Any, Any]
 
 
 class Texts:
-    """Paragraphs of some 600 characters in a language of 30,000 words, and questions whose words stand in one of them."""
+    """Paragraphs of five sentences put together at random, and questions: of xquad_es where it is there, else of the bot's own pages."""
 
     def __init__(self, seed: int = 7) -> None:
         self._chance = random.Random(seed)
-        syllables = [a + b for a in "bcdfglmnprstv" for b in ("a", "e", "i", "o", "u", "an", "er", "ión")]
-        words = {"".join(self._chance.choices(syllables, k=self._chance.choice((2, 2, 3, 3, 4)))) for _ in range(40_000)}
-        self._words = sorted(words)[:30_000]
-        self._chance.shuffle(self._words)
-        ranks = np.arange(1, len(self._words) + 1)
-        self._steps = np.cumsum(1 / (ranks + 2.7)).tolist()
+        if DATA.exists():
+            data = json.loads(DATA.read_text(encoding="utf-8"))
+            passages = [one["text"] for one in data["passages"]]
+            self.questions = [one["question"] for one in data["questions"]]
+        else:
+            passages = [page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("e[sn]/*.md"))]
+            self.questions = [line.lstrip("# ") for text in passages for line in text.splitlines() if line.startswith("## ")]
+        self._sentences = [" ".join(one.split()) for text in passages for one in text.split(". ") if len(one) > 20]
 
     def paragraph(self) -> str:
-        """Sentences of a dozen words."""
-        words = self._chance.choices(self._words, cum_weights=self._steps, k=84)
-        return " ".join(" ".join(words[start : start + 12]).capitalize() + "." for start in range(0, 84, 12))
+        """At most 990 characters, so that a paragraph is a chunk."""
+        return ". ".join(self._chance.choices(self._sentences, k=5))[:989] + "."
 
     def documents(self, chunks: int) -> list[Document]:
         """Documents that make about so many chunks."""
         count = max(1, chunks // A_DOCUMENT)
         return [Document(f"d{n}", "\n\n".join(self.paragraph() for _ in range(chunks // count)), f"d{n}") for n in range(count)]
 
-    def question(self, paragraph: str) -> str:
-        """Six words of a paragraph."""
-        return "¿" + " ".join(self._chance.sample(paragraph.replace(".", "").split(), k=6)) + "?"
+    def asked(self) -> list[str]:
+        """Questions, the same in every run."""
+        return self._chance.choices(self.questions, k=ASKED)
 
 
 # ---------------------------------------------------------------------------------------------- measuring
@@ -180,7 +183,7 @@ async def retrieving() -> None:
     for size in SIZES:
         texts = Texts()
         documents = texts.documents(size)
-        questions = [texts.question(random.choice(document.text.split("\n\n"))) for document in random.choices(documents, k=ASKED)]
+        questions = texts.asked()
         before = peak()
         rag = create_rag(documents=documents)
         spent: list[float] = []

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -232,7 +234,13 @@ def _staged(index: Index, documents: Sequence[tuple[StoredDocument, Sequence[Sto
 
 
 def _searchable(document: StoredDocument, chunk: StoredChunk) -> Chunk:
-    return Chunk(document.id, chunk.position, chunk.text, document.label, chunk.section, chunk.digest, json.loads(chunk.metadata))
+    return Chunk(document.id, chunk.position, chunk.text, document.label, chunk.section, chunk.digest, _metadata(chunk.metadata))
+
+
+@lru_cache(maxsize=1024)
+def _metadata(stored: str) -> Mapping[str, Any]:
+    """One mapping for all chunks that have the same: nobody changes it, and 100,000 of them would hold up the garbage collector."""
+    return MappingProxyType(json.loads(stored))
 
 
 def _at(document: StoredDocument, generation: int) -> StoredDocument:

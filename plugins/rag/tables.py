@@ -1,13 +1,15 @@
 """An index in tables: those of the bot's database, or of a SQLite file of its own."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import MISSING, asdict
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bot import Database, Fence, RagError, Row, StorageError, Transaction
 from plugins.rag.storage import Damaged, Store, StoredChunk, StoredDocument, renamed
+
+T = TypeVar("T")
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 OWNER = "rag"
@@ -88,6 +90,8 @@ _PAGE = 2_000  # chunks read at a time
 _ALL_AT_ONCE = 200  # more vectors than so many are read in one go
 _FIELDS = StoredDocument.__dataclass_fields__
 _COLUMNS = tuple(_FIELDS)
+_KINDS = {name: type(field.default) if field.default is not MISSING else str for name, field in _FIELDS.items()}
+_SLICE = 200  # rows that are made of what is written in one go
 _CHUNK_COLUMNS = tuple(StoredChunk.__dataclass_fields__)
 _PUT_DOCUMENT = (
     f"INSERT INTO documents (agent_id, {', '.join(_COLUMNS)}) VALUES (:agent_id, {', '.join(':' + c for c in _COLUMNS)})"
@@ -159,8 +163,10 @@ class TableStore:
             gone = [{"id": name} for name in (*remove, *(document.id for document, _ in documents))]
             await tx.many("DELETE FROM chunks WHERE agent_id = :agent_id AND document_id = :id", gone)
             await tx.many("DELETE FROM documents WHERE agent_id = :agent_id AND id = :id", [{"id": name} for name in remove])
-            await tx.many(_PUT_DOCUMENT, [{**asdict(document), "generation": generation} for document, _ in documents])
-            await tx.many(_PUT_CHUNK, [asdict(chunk) for _, chunks in documents for chunk in chunks])
+            for some in _slices([document for document, _ in documents]):
+                await tx.many(_PUT_DOCUMENT, [{**_row(document), "generation": generation} for document in some])
+            for pieces in _slices([chunk for _, chunks in documents for chunk in chunks]):
+                await tx.many(_PUT_CHUNK, [_row(chunk) for chunk in pieces])
         return generation
 
     async def keep_vectors(self, embedder: str, vectors: Mapping[str, bytes]) -> None:
@@ -183,11 +189,19 @@ class TableStore:
             await drop_unused_vectors(tx)
 
 
+def _slices(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """So many that turning them into rows holds nobody up."""
+    return (values[start : start + _SLICE] for start in range(0, len(values), _SLICE))
+
+
+def _row(value: StoredDocument | StoredChunk) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
 def _document(row: Row) -> StoredDocument:
     """The document of a row. A value of another type than was stored is damage: then no checksum fits."""
-    kinds = {name: type(field.default) if field.default is not MISSING else str for name, field in _FIELDS.items()}
     values = dict(zip(_COLUMNS, row.values(), strict=True))  # by position: the name of a column can be damaged too
-    sound: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, kinds[name])}
+    sound: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, _KINDS[name])}
     if len(sound) < len(_COLUMNS):
         sound = {"id": str(values["id"]), "label": "", "origin": "", **sound, "checksum": ""}
     return StoredDocument(**sound)
