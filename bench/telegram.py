@@ -197,7 +197,7 @@ async def flood(chats: int, each: int) -> None:
 def main() -> None:
     """Run what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["overhead", "flood"])
+    parser.add_argument("what", nargs="?", choices=["overhead", "flood"], default="overhead")
     parser.add_argument("-n", type=int, default=1000, help="updates of each round")
     parser.add_argument("--chats", type=int, default=200)
     parser.add_argument("--each", type=int, default=5)

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import cache
 
 from bot import Passage
 from plugins.ai import citations
@@ -71,17 +72,16 @@ def unsupported(answer: str, passages: Sequence[Passage], known: Iterable[str] =
     for start, end in (found.span() for pattern in (citations.MARK, _NO_CLAIM) for found in pattern.finditer(answer)):
         claims[start:end] = ["\n" if c == "\n" else " " for c in answer[start:end]]
     text = "".join(claims)
-    from_elsewhere = held(" \n ".join(known))
-    held_by: dict[int, frozenset[str]] = {}
+    known_to_hold = cache(lambda: held(" \n ".join(known)))
+    held_by = cache(lambda n: held(f"{label(passages[n - 1])}\n{passages[n - 1].section or ''}\n{passages[n - 1].text}"))
     missing: list[str] = []
     for start, end in _sentences(answer, marks):
         cited = {n for mark in marks if start <= mark.start < end for n in mark.numbers if 1 <= n <= len(passages)}
-        if not cited:
+        claimed = figures(text[start:end]) if cited else []
+        if not claimed:  # most sentences: what the passages hold is read when a figure has to be looked for
             continue
-        for n in cited - held_by.keys():
-            held_by[n] = held(f"{label(passages[n - 1])}\n{passages[n - 1].section or ''}\n{passages[n - 1].text}")
-        there = from_elsewhere.union(*(held_by[n] for n in cited))
-        missing += [spelled for spelled, readings in figures(text[start:end]) if not _among(readings, there)]
+        there = known_to_hold().union(*(held_by(n) for n in cited))
+        missing += [spelled for spelled, readings in claimed if not _among(readings, there)]
     return missing
 
 
