@@ -117,11 +117,13 @@ def timed(spent: list[float]) -> Iterator[None]:
 def in_turns(rivals: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """The least milliseconds of each, of so many rounds in which all take turns: what the work takes where nothing disturbs it.
 
-    Each goes three times in a row, so that none finds the processor's cache full of another's data.
+    Each goes three times before it is timed three times, so that none finds the processor's cache full of another's data.
     """
     spent: dict[str, list[float]] = {name: [] for name in rivals}
     for _ in range(rounds):
         for name, work in rivals.items():
+            for _ in range(3):
+                work()
             for _ in range(3):
                 with timed(spent[name]):
                     work()

@@ -9,7 +9,7 @@ Array = np.ndarray[Any, Any]
 
 DENSE_WEIGHT = 0.6
 FADING = 0.5  # of each question before: half as much as the one that came after it
-RUN = 64  # scores whose maximum is looked at in place of each
+GROUP = 64  # scores whose maximum is looked at in place of each
 CACHED = 32 << 20  # bytes
 RELEVANT_SHARE = 0.44  # a question of which no chunk holds so much finds nothing
 SHARE_LIFT = 0.1  # what a chunk that holds the whole question gains on the cosine that it must reach
@@ -74,11 +74,11 @@ def best(order: Array, allowed: Array, count: int) -> Array:
 
 
 def _least(values: Array, count: int) -> Any:
-    """A value that at least `count` reach, and few more: the `count`-th highest of the maxima of runs. Sorting all would take longer."""
-    whole = len(values) // RUN * RUN
-    if whole <= count * RUN:
+    """A value that at least `count` reach, and few more: the `count`-th highest of the maxima of groups. Sorting all would take longer."""
+    whole = len(values) // GROUP * GROUP
+    if whole <= count * GROUP:
         return -np.inf
-    maxima = values[:whole].reshape(-1, RUN).max(axis=1)
+    maxima = values[:whole].reshape(GROUP, -1).max(axis=0)
     return np.partition(maxima, len(maxima) - count)[len(maxima) - count]
 
 
