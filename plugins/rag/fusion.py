@@ -7,7 +7,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-DENSE_WEIGHT = 0.6
+WORDS_WEIGHT = 0.15, 0.35  # of the lexical leg beside the dense one, from where words say little to where they say much
+WORDS_SAY = 0.25, 0.6  # the share of a question that the best chunk holds there: across languages it is low
 FADING = 0.5  # of each question before: half as much as the one that came after it
 GROUP = 64  # scores whose maximum is looked at in place of each
 CACHED = 32 << 20  # bytes
@@ -17,12 +18,15 @@ COMPANION = 0.5, 0.03  # what stands behind a chunk that fits holds this part of
 # All calibrated on questions whose article was taken away; docs/decisions/relevance.md has the figures.
 
 
-def fuse(lexical: Array, dense: Array, live: Array) -> Array:
+def fuse(lexical: Array, dense: Array, live: Array, share: float) -> Array:
     """One score for each chunk to order by: both legs stretched to 0…1 over the live chunks, then weighed.
 
-    Scores are fused, not ranks: a leg that is sure moves the order more than one that hardly tells the chunks apart.
+    Scores are fused, not ranks: a leg that is sure moves the order more than one that hardly tells the chunks apart. `share` is what the
+    best chunk holds of the question's weight: where it is low, as for a question in another language than the chunks', words weigh less.
     """
-    return DENSE_WEIGHT * _stretched(dense, live) + (1 - DENSE_WEIGHT) * _stretched(lexical, live)
+    (least, most), (low, high) = WORDS_WEIGHT, WORDS_SAY
+    weight = least + (most - least) * min(1.0, max(0.0, (share - low) / (high - low)))
+    return (1 - weight) * _stretched(dense, live) + weight * _stretched(lexical, live)
 
 
 def _stretched(scores: Array, live: Array) -> Array:

@@ -179,7 +179,7 @@ class Index:
         else:
             cosine = cosines(self._vectors[:size], vector) * self._embedded[:size]
             score = np.clip(cosine, 0.0, 1.0)
-            order = fuse(words.order, cosine, alive[:size])
+            order = fuse(words.order, cosine, alive[:size], words.share.max(initial=0.0))
         slots = best(order, allowed & (score >= (min_score or 0.0)) & ((score > 0) | (order > 0)), top_k)
         if min_score is None:
             fit = fitting(slots, words.share, cosine, bar)
