@@ -94,6 +94,7 @@ class Ours:
         self._vectors: dict[str, Array] = {}
         self._asked: dict[str, Array | None] = {}
         self._index = Index()
+        self._language = ""
 
     async def take(self, task: Task) -> None:
         """Index the passages and embed the questions."""
@@ -108,11 +109,14 @@ class Ours:
             for one in task.questions:
                 if one.text not in self._asked:
                     self._asked[one.text] = await query_vector(self._embedder, one.text)
+        self._language = task.language
         self.add(task.passages)
 
     def add(self, passages: Mapping[str, str]) -> None:
         """Let passages answer."""
-        documents = {name: [Chunk(name, 0, text, "", digest=text)] for name, text in passages.items()}
+        documents = {
+            name: [Chunk(name, 0, text, "", digest=text, metadata={"language": self._language})] for name, text in passages.items()
+        }
         self._index.show(self._index.stage(documents, self._vectors))
 
     def drop(self, names: Sequence[str]) -> None:
@@ -209,7 +213,7 @@ async def main(folder: Path) -> None:
             began = time.perf_counter()
             await ours.take(task)
             print(f"{told(task, name, hit_rates(task, ours.find))}   ({time.perf_counter() - began:.0f} s)")
-            if task.name in ("xquad_es", "xquad_en"):
+            if task.name.startswith("xquad"):
                 kept, rejected = relevance(task, ours)
                 print(f"{'':23} keeps {kept:.4f} of the answerable, rejects {rejected:.4f} where the article is taken away")
             if task.name == "mtrag_un_en":

@@ -14,6 +14,7 @@ GROUP = 64  # scores whose maximum is looked at in place of each
 CACHED = 32 << 20  # bytes
 RELEVANT_SHARE = 0.44  # a question of which no chunk holds so much finds nothing
 SHARE_LIFT = 0.1  # what a chunk that holds the whole question gains on the cosine that it must reach
+ABROAD = 0.08  # what a cosine falls short by where question and chunk are in two languages
 COMPANION = 0.5, 0.03  # what stands behind a chunk that fits holds this part of the share, or is this far below the cosine
 # All calibrated on questions whose article was taken away; docs/decisions/relevance.md has the figures.
 
@@ -86,11 +87,12 @@ def _least(values: Array, count: int) -> Any:
     return np.partition(maxima, len(maxima) - count)[len(maxima) - count]
 
 
-def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None) -> Array:
+def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None, *, abroad: Array | None = None) -> Array:
     """Of the best slots, those that fit the question; none where nothing does.
 
     Without vectors (`cosine` None) a chunk fits by the share of the question's weight that it holds; with them by its cosine, lifted by
-    that share. `bar` is what texts of this embedder reach that have to do with each other; where it is None, all pass.
+    that share, and where `abroad` says of a slot that it is in another language than the question. `bar` is what texts of this embedder
+    reach that have to do with each other; where it is None, all pass.
     """
     part, below = COMPANION
     if not len(slots) or (cosine is not None and bar is None):
@@ -99,4 +101,6 @@ def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None)
         reached, least, needed = share[slots], RELEVANT_SHARE * part, RELEVANT_SHARE
     else:
         reached, least, needed = cosine[slots] + SHARE_LIFT * share[slots], bar - below, bar
+        if abroad is not None:
+            reached = reached + ABROAD * abroad
     return np.asarray(slots[reached >= least]) if reached.max() >= needed else slots[:0]

@@ -9,7 +9,8 @@ import numpy as np
 from bot import Passage, is_follow_up
 from plugins.rag.fusion import best, carried, cosines, fitting, fuse, joined
 from plugins.rag.ingest import searched
-from plugins.rag.lexical import Lexicon
+from plugins.rag.lexical import Lexicon, fold, words
+from plugins.rag.stopwords import language_of
 
 Array = np.ndarray[Any, Any]
 MOST_DEAD = 1024  # more removed chunks than this and than half of the slots, and the index is built anew
@@ -168,22 +169,22 @@ class Index:
         `min_score` alone decides what is left out; where it is None, `fusion.fitting` does, with `bar`, and nothing may fit.
         """
         alive, chunks = self._alive, self._chunks
-        words = self._words(question, previous, alive)
-        size = len(words.order)
+        told = self._words(question, previous, alive)
+        size = len(told.order)
         allowed = alive[:size].copy()
         if where:
             for slot in np.flatnonzero(allowed):
                 allowed[slot] = chunks[slot].matches(where)
         if vector is None:
-            score, order, cosine = words.share, words.order, None
+            score, order, cosine = told.share, told.order, None
         else:
             cosine = cosines(self._vectors[:size], vector) * self._embedded[:size]
             score = np.clip(cosine, 0.0, 1.0)
-            order = fuse(words.order, cosine, alive[:size], words.share.max(initial=0.0))
+            order = fuse(told.order, cosine, alive[:size], told.share.max(initial=0.0))
         slots = best(order, allowed & (score >= (min_score or 0.0)) & ((score > 0) | (order > 0)), top_k)
         if min_score is None:
-            fit = fitting(slots, words.share, cosine, bar)
-            slots = fit if len(fit) or not words.leans else fitting(slots, words.share, None, None)
+            fit = fitting(slots, told.share, cosine, bar, abroad=_abroad(question, [chunks[slot] for slot in slots]))
+            slots = fit if len(fit) or not told.leans else fitting(slots, told.share, None, None)
         return [chunks[slot].passage(round(min(float(score[slot]), 1.0), 6)) for slot in slots]
 
     def _words(self, question: str, previous: Sequence[str], alive: Array) -> "_Words":
@@ -195,6 +196,12 @@ class Index:
         leans = bool(previous) and is_follow_up(question)
         share = np.maximum(shares[0], joined(shares, [scores.weight for scores in asked])) if leans else shares[0]
         return _Words(carried(own, before) if before else own, share, leans)
+
+
+def _abroad(question: str, chunks: Sequence[Chunk]) -> Array:
+    """For each chunk, whether it is in another language than the question; what is not known is taken for the same."""
+    language = language_of([fold(word) for word in words(question)])
+    return np.array([None not in (language, there := chunk.metadata.get("language")) and there != language for chunk in chunks], dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,3 +123,11 @@ def test_shares_are_joined_by_the_weight_of_their_questions() -> None:
 
     np.testing.assert_allclose(shares, [1, 1 / 3])
     assert list(joined([np.zeros(2), np.zeros(2)], [0.0, 0.0])) == [0, 0]
+
+
+def test_a_chunk_in_another_language_needs_less_of_a_cosine() -> None:
+    """Texts of two languages that mean the same are farther apart than two of one."""
+    cosine, abroad = np.array([0.85, 0.85, 0.5]), np.array([True, False, True])
+
+    assert list(fitting(SLOTS, np.zeros(3), cosine, 0.9)) == []
+    assert list(fitting(SLOTS, np.zeros(3), cosine, 0.9, abroad=abroad)) == [0]

@@ -148,3 +148,14 @@ def test_a_rebuilt_index_answers_the_same() -> None:
     for question in ("Bizum", "envío", "shipping days"):
         assert fresh.search(question, None, top_k=3, min_score=0) == index.search(question, None, top_k=3, min_score=0)
     assert fresh.without_vectors() == index.without_vectors()
+
+
+def test_a_question_in_another_language_is_answered() -> None:
+    """By meaning, with a bar for two languages; what means something else is left out all the same."""
+    index = filled(SHIPPING, vectors={SHIPPING.text: np.array([1, 0], np.float32)})
+    near, far = np.array([0.84, 0.543], np.float32), np.array([0.7, 0.714], np.float32)
+    options = {"top_k": 1, "min_score": None, "bar": 0.88}
+
+    assert index.search("¿cuánto tarda en llegar lo que compro?", near, **options)  # type: ignore[arg-type]
+    assert not index.search("how long until what I bought arrives?", near, **options)  # type: ignore[arg-type]
+    assert not index.search("¿cuánto tarda en llegar lo que compro?", far, **options)  # type: ignore[arg-type]
