@@ -29,7 +29,7 @@ BACKGROUND = 200  # the share is told as though so many other chunks stood by: i
 SEGMENT_SLOTS = 8_192  # a joined segment is never longer: building one takes no more than a moment and 200 MB
 STOP = -1
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"\w+")
 Array = np.ndarray[Any, Any]
 
 
@@ -42,7 +42,7 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text as they stand, in order."""
-    return _WORD.findall(unicodedata.normalize("NFC", text))
+    return _WORD.findall(unicodedata.normalize("NFC", text).replace("_", " "))
 
 
 def features(word: str) -> list[tuple[str, float, float]]:
