@@ -471,6 +471,19 @@ async def test_a_group_is_greeted_once_and_told_of_privacy_mode(here: World) -> 
     assert len(here.telegram.texts(GROUP - 14)) == 2
 
 
+async def test_a_group_that_was_left_before_the_greeting_is_greeted_later(here: World) -> None:
+    """The greeting finds the bot removed and is given up; added again, it is said."""
+    chat = {"id": GROUP - 17, "type": "group", "title": "Amigos"}
+    person = {"id": 59, "is_bot": False, "first_name": "Ana", "language_code": "es"}
+    joined = {"old_chat_member": {"status": "left", "user": BOT}, "new_chat_member": {"status": "member", "user": BOT}}
+    here.telegram.faults["sendMessage"].append("403 Forbidden: bot was kicked from the group chat")
+    update = await here.telegram.update(my_chat_member={"chat": chat, "from": person, "date": 1, **joined})
+    await here.bot.logged(f"hello:{update} cannot be delivered", seconds=20)
+    await here.telegram.update(my_chat_member={"chat": chat, "from": person, "date": 2, **joined})
+
+    assert "modo de privacidad" in await here.telegram.answer(GROUP - 17)
+
+
 # ---------------------------------------------------------------------------------------------- many at once
 
 

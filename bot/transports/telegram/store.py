@@ -28,8 +28,9 @@ _STAND = (
 )
 _TELL = (
     "INSERT INTO telegram_chats (agent_id, chat_key, present, told, updated_at) VALUES (:agent_id, :chat_key, 1, 1, :now)"
-    " ON CONFLICT (agent_id, chat_key) DO UPDATE SET told = 1 WHERE telegram_chats.told = 0 RETURNING chat_key"
+    " ON CONFLICT (agent_id, chat_key) DO UPDATE SET told = 1"
 )
+_TOLD = "SELECT told FROM telegram_chats WHERE agent_id = :agent_id AND chat_key = :chat_key"
 _ABSENT = "SELECT chat_key FROM telegram_chats WHERE agent_id = :agent_id AND present = 0"
 _SETTING = "SELECT value FROM telegram_settings WHERE agent_id = :agent_id AND name = :name"
 _SET = (
@@ -100,9 +101,14 @@ class Store:
         await self._database.write(_STAND, {"chat_key": chat_key, "present": int(present), "now": self._clock()})
         (self.absent.discard if present else self.absent.add)(chat_key)
 
-    async def tell_once(self, tx: Transaction, chat_key: str) -> bool:
-        """Whether a group is to be told now how to reach the bot: true once."""
-        return bool(await tx.all(_TELL, {"chat_key": chat_key, "now": self._clock()}))
+    async def was_told(self, chat_key: str) -> bool:
+        """Whether a group has been told how to reach the bot."""
+        row = await self._database.one(_TOLD, {"chat_key": chat_key})
+        return row is not None and bool(row["told"])
+
+    async def note_told(self, chat_key: str) -> None:
+        """Note that it has."""
+        await self._database.write(_TELL, {"chat_key": chat_key, "now": self._clock()})
 
     async def setting(self, name: str) -> str | None:
         """What was last set at the server under a name."""

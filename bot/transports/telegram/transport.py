@@ -213,9 +213,12 @@ class Telegram:
             assert self._me is not None
             words = self._parts.translate(self._language(standing.lang), HELLO_GROUP if self._me.hears_all else HELLO_DEAF)
             async with self._parts.database.transaction() as tx:
-                if await self._store.tell_once(tx, key):
-                    text = words.format(name=self._me.username)
-                    await self._home.tell(tx, f"{NAME}:{self._api.id}:hello:{standing.chat}", transport=NAME, chat_key=key, text=text)
+                text = words.format(name=self._me.username)
+                await self._home.tell(tx, f"{self._greeting}{standing.update}", transport=NAME, chat_key=key, text=text)
+
+    @property
+    def _greeting(self) -> str:
+        return f"{NAME}:{self._api.id}:hello:"
 
     def _language(self, told: str | None) -> str:
         code = (told or "").partition("-")[0]
@@ -230,6 +233,10 @@ class Telegram:
 
     async def deliver(self, letter: Letter) -> None:
         """Send a letter, or what of it was not sent yet. Raises TransportUnavailable and Undeliverable."""
+        # whether it was said is known here alone: a greeting to a group that the bot was taken out of at once was not
+        greets = letter.id.startswith(self._greeting)
+        if greets and await self._store.was_told(letter.chat_key):
+            return
         await self._streaming.ended(letter.id)
         untouched = letter.id in self._streaming.untouched
         self._streaming.untouched.discard(letter.id)
@@ -238,6 +245,8 @@ class Telegram:
         except Unauthorized as error:  # whoever runs the bot has to act; until then nothing is lost
             self.state.problem = TransportError(str(error))
             raise TransportUnavailable(str(error), seconds=REFUSED_SECONDS) from error
+        if greets:
+            await self._store.note_told(letter.chat_key)
 
     async def show(self, letter: Letter, fragments: ReplyStream) -> None:
         """Show an answer while it is written."""

@@ -54,8 +54,9 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether the bot may speak in a chat: False where it was blocked or removed. `who` changed it."""
+    """Whether the bot may speak in a chat: False where it was blocked or removed. `update` is the number of the update that says it."""
 
+    update: int
     chat: int
     is_group: bool
     present: bool
@@ -99,7 +100,7 @@ def read(raw: Any, me: Me, commands: Collection[str]) -> Arrival:
     if "stopped_message_generation" in raw:
         return _stopped(raw, mapping(raw, "stopped_message_generation"), me)
     if "my_chat_member" in raw:
-        return _standing(mapping(raw, "my_chat_member"))
+        return _standing(raw, mapping(raw, "my_chat_member"))
     return Nothing("not asked for")
 
 
@@ -234,10 +235,11 @@ def _stopped(raw: Raw, stopped: Raw, me: Me) -> Arrival:
     return Update(id=f"{NAME}:{me.id}:{update_id(raw)}", transport=NAME, chat_key=key, sender=chat_key(chat), kind="stop")
 
 
-def _standing(member: Raw) -> Arrival:
+def _standing(raw: Raw, member: Raw) -> Arrival:
     chat, person = mapping(member, "chat"), optional(member, "from")
     new, old = (words(optional(member, name), "status") for name in ("new_chat_member", "old_chat_member"))
     kind = words(chat, "type")
     if kind not in ("private", "group", "supergroup"):
         return Nothing("a channel")
-    return Standing(number(chat, "id"), kind != "private", new not in GONE, old not in GONE, words(person, "language_code") or None)
+    lang = words(person, "language_code") or None
+    return Standing(number(raw, "update_id"), number(chat, "id"), kind != "private", new not in GONE, old not in GONE, lang)

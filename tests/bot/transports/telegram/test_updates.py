@@ -179,7 +179,7 @@ def test_blocked_and_removed() -> None:
     """Whether it may speak there, and whether it could before."""
     member = {"chat": PRIVATE, "from": ANA, "old_chat_member": {"status": "member"}, "new_chat_member": {"status": "kicked"}}
 
-    assert read({"update_id": 1, "my_chat_member": member}, ME, COMMANDS) == Standing(7, False, False, True, "es-CO")
+    assert read({"update_id": 1, "my_chat_member": member}, ME, COMMANDS) == Standing(1, 7, False, False, True, "es-CO")
 
 
 @pytest.mark.parametrize(
