@@ -16,6 +16,7 @@ Gettext = Callable[[str], str]
 MARK = re.compile(r"\[\d{1,4}(?:\s*[,;–—-]\s*\d{1,4})*\]")
 UNFINISHED = re.compile(r"\s*\[[\d\s,;–—-]*\Z")
 _RANGE = re.compile(r"(\d+)\s*[–—-]\s*(\d+)|(\d+)")
+_DIGITS = re.compile(r"\d+")
 _BEFORE = re.compile(r"[ \t]*\Z")
 _CODE_OR_LINK = re.compile(r"[`<\t]|~~~|\]\(|\]:| {4}")  # without any of these, all of an answer is prose
 _STAND_IN = re.compile("\ue000(\\d+)\ue001")
@@ -37,14 +38,16 @@ def find(answer: str, known: int) -> list[Citation]:
     return [Citation(m.start(), m.end(), _numbers(m[0], known)) for i, m in enumerate(marks) if i in genuine]
 
 
-def cited(answer: str, passages: Sequence[Passage]) -> list[tuple[int, Passage]]:
-    """`(n, passage)` for each passage that the answer cites, by number; a number that names no passage is dropped."""
-    numbers = {n for citation in find(answer, len(passages)) for n in citation.numbers}
+def cited(marks: Sequence[Citation], passages: Sequence[Passage]) -> list[tuple[int, Passage]]:
+    """`(n, passage)` for each passage that these citations name, by number; a number that names no passage is dropped."""
+    numbers = {n for citation in marks for n in citation.numbers}
     return [(n, passages[n - 1]) for n in sorted(numbers) if 1 <= n <= len(passages)]
 
 
 def without_unknown(answer: str, known: int) -> str:
     """The answer with every number taken out that names no passage; the space ahead of an emptied mark goes too."""
+    if all(n <= known and n for n in map(int, _DIGITS.findall(" ".join(MARK.findall(answer))))):
+        return answer  # the usual case: whether a mark is in code need not be found out
     kept, at = [], 0
     for citation in find(answer, known):
         good = [n for n in citation.numbers if 1 <= n <= known]

@@ -59,13 +59,13 @@ _NO_CLAIM = re.compile(
 _SENTENCE = re.compile(r"\n|[.!?…][\"'»”)*_]*(?=\s+(?![^\W\d_A-ZÁÉÍÓÚÑÜ]|\d))")
 
 
-def unsupported(answer: str, passages: Sequence[Passage], known: Iterable[str] = ()) -> list[str]:
+def unsupported(answer: str, marks: Sequence[citations.Citation], passages: Sequence[Passage], known: Iterable[str] = ()) -> list[str]:
     """The figures in sentences that cite passages and stand in none of those passages, as the answer spells them, in order.
 
-    `known` are texts that the model could take figures from too: the question, say. What stands in code, in addresses, in the marks
-    themselves or numbers the items of a list is no claim.
+    `marks` are the citations of the answer, `known` texts that the model could take figures from too: the question, say. What stands in
+    code, in addresses, in the marks themselves or numbers the items of a list is no claim.
     """
-    marks = [mark for mark in citations.find(answer, len(passages)) if any(1 <= n <= len(passages) for n in mark.numbers)]
+    marks = [mark for mark in marks if any(1 <= n <= len(passages) for n in mark.numbers)]
     if not marks:
         return []
     claims = list(answer)

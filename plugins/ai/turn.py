@@ -197,11 +197,12 @@ class Turns:
         passages = list(showing.style.passages)
         style = showing.style
         # a model may name its passages nowhere but in a line of its own, which is not shown
-        cited = citations.cited(showing.body, passages) or citations.cited(showing.answer, passages)
+        marks = citations.find(showing.body, len(passages))
+        cited = citations.cited(marks, passages) or citations.cited(citations.find(showing.answer, len(passages)), passages)
         wanted = style.own_line and passages and not citations.only_sources(showing.body, passages, style.gettext)
         line = self._sources(passages, cited, style) if wanted else ""
         facts = [fact.text for fact in found.facts]
-        if doubtful := figures.unsupported(showing.body, passages, [question.text, question.quoted or "", *facts]):
+        if doubtful := figures.unsupported(showing.body, marks, passages, [question.text, question.quoted or "", *facts]):
             log.info("%d figures of an answer stand in none of the passages that it cites for them", len(doubtful))
             self.counters.add("citation_unsupported", len(doubtful))
         return Reply(showing.body + line, showing.answer, citations=passages, cited=cited, facts=facts)

@@ -17,24 +17,30 @@ def plain(text: str) -> str:
 
 
 class Terms:
-    """The words of a question, and which of them a text holds, in whatever form; every word and every text is looked at once."""
+    """The words of a question, and which of them a text of a document holds, in whatever form; each word and text is looked at once."""
 
     def __init__(self, question: str) -> None:
         asked = dict.fromkeys(words(question))
         self.all = [word for word in asked if word not in STOP and (len(word) > 1 or word.isdigit())]
+        self._beginnings = frozenset(word[:2] for word in self.all)
+        self._meanings = frozenset(_meaning(word) for word in self.all) - {None}
         self._by_word: dict[str, frozenset[str]] = {}
         self._by_text: dict[str, frozenset[str]] = {}
 
     def held(self, text: str) -> frozenset[str]:
         """Those of the words that a text holds."""
-        if text not in self._by_text:
-            self._by_text[text] = frozenset[str]().union(*map(self._of_word, set(words(text))))
-        return self._by_text[text]
+        found = self._by_text.get(text)
+        if found is None:
+            found = self._by_text[text] = frozenset[str]().union(*map(self._of_word, words_of_document(text)))
+        return found
 
     def _of_word(self, word: str) -> frozenset[str]:
-        if word not in self._by_word:
-            self._by_word[word] = frozenset(term for term in self.all if term == word or _kin(term, word))
-        return self._by_word[word]
+        found = self._by_word.get(word)
+        if found is None:
+            may_be = word[:2] in self._beginnings or _meaning(word) in self._meanings
+            found = frozenset(term for term in self.all if term == word or _kin(term, word)) if may_be else frozenset[str]()
+            self._by_word[word] = found
+        return found
 
 
 def _kin(term: str, word: str) -> bool:
@@ -59,3 +65,9 @@ def words(text: str) -> list[str]:
     """The words of a text, case and accents aside."""
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return _WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c)))
+
+
+@lru_cache(maxsize=8192)
+def words_of_document(text: str) -> tuple[str, ...]:
+    """The words of a sentence or heading of a document. They are kept: not for what a person says, which may have to be forgotten."""
+    return tuple(words(text))

@@ -4,9 +4,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bot import Passage, detect
-from plugins.ai.providers.matching import Terms, plain, words
+from plugins.ai.providers.matching import Terms, words, words_of_document
 from plugins.ai.providers.reading import Unit, units
 from plugins.ai.providers.stopwords import STOP
 
@@ -69,14 +70,21 @@ def answer(question: str, passages: Sequence[Passage], language: str) -> str:
 def _sentences(n: int, passage: Passage, language: str) -> list[Sentence]:
     """The sentences of a passage; the last part of its section is its heading, what is before that its page."""
     above = [part.strip() for part in (passage.section or passage.citation or passage.source or "").split("›")]
-    fitting = 1.0 if detect(passage.text) in (language, None) else OTHER_LANGUAGE
+    read, written_in = _read(passage.text)
+    fitting = 1.0 if written_in in (language, None) else OTHER_LANGUAGE
     found: list[Sentence] = []
-    for place, unit in enumerate(units(passage.text)):
+    for place, unit in enumerate(read):
         heading = unit.heading or above[-1]
         same = found and found[-1].heading == heading
         into = found[-1].into_section + 1 if same else 0
         found.append(Sentence(unit, n, place, into, heading, " ".join(above[:-1]), fitting))
     return found
+
+
+@lru_cache(maxsize=512)
+def _read(text: str) -> tuple[tuple[Unit, ...], str | None]:
+    """What a passage says, and in which language: read once for all the questions that find it."""
+    return tuple(units(text)), detect(text)
 
 
 def _weights(terms: Terms, sentences: Sequence[Sentence]) -> dict[str, float]:
@@ -104,7 +112,7 @@ def _rank(sentences: Sequence[Sentence], terms: Terms, *, personal: bool) -> lis
 
 
 def _to_you(sentence: Sentence) -> bool:
-    return not _SECOND_PERSON.isdisjoint(words(sentence.unit.text))
+    return not _SECOND_PERSON.isdisjoint(words_of_document(sentence.unit.text))
 
 
 def _ranked(sentence: Sentence, terms: Terms, weights: Mapping[str, float], passage: float) -> Ranked | None:
@@ -118,7 +126,7 @@ def _ranked(sentence: Sentence, terms: Terms, weights: Mapping[str, float], pass
     enough = PART if passage > WHOLE else RELEVANT
     if share(own | headed | paged) <= enough or not own | headed:
         return None
-    named = len([word for word in words(sentence.heading) if word not in STOP]) or 1
+    named = len([word for word in words_of_document(sentence.heading) if word not in STOP]) or 1
     section = share(headed) * math.sqrt(min(1.0, len(headed) / named))
     score = share(own) + 0.8 * section + 0.4 * section / (1 + sentence.into_section) + 0.1 / sentence.number + 0.1 * share(paged)
     length = len(text.split())
@@ -126,7 +134,7 @@ def _ranked(sentence: Sentence, terms: Terms, weights: Mapping[str, float], pass
         score *= 0.7
     if text[-1].isalnum():  # a caption, the text of a link, an entry of a list
         score *= 0.8
-    if _ABOUT_THE_PAGE.match(plain(text)):
+    if _ABOUT_THE_PAGE.match(" ".join(words_of_document(text))):
         score *= 0.3
     return Ranked(sentence, score * sentence.fitting, section)
 
@@ -154,7 +162,7 @@ def _choose(ranked: Sequence[Ranked]) -> list[Sentence]:
 
 
 def _alike(one: Sentence, other: Sentence) -> bool:
-    a, b = (set(words(sentence.unit.text)) - STOP for sentence in (one, other))
+    a, b = (set(words_of_document(sentence.unit.text)) - STOP for sentence in (one, other))
     return one == other or len(a & b) >= ALIKE * min(len(a), len(b))
 
 

@@ -48,7 +48,7 @@ def spanish(message: str) -> str:
 )
 def test_what_is_a_citation(answer: str, numbers: list[int]) -> None:
     """Marks in prose count, alone, in lists and in ranges; in code, links and images they do not, nor does a number without a passage."""
-    cited = citations.cited(answer, THREE)
+    cited = citations.cited(citations.find(answer, len(THREE)), THREE)
 
     assert [n for n, _ in cited] == numbers
     assert [passage for _, passage in cited] == [THREE[n - 1] for n in numbers]

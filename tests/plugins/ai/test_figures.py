@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot import Passage
+from plugins.ai.citations import find
 from plugins.ai.figures import figures, held, unsupported
 from plugins.ai.numerals import spelled_out
 
 
 def missing(answer: str, *passages: str, known: tuple[str, ...] = ()) -> list[str]:
-    return unsupported(answer, [Passage(text, citation=f"doc {name}.md") for name, text in zip("abc", passages, strict=False)], known)
+    found = [Passage(text, citation=f"doc {name}.md") for name, text in zip("abc", passages, strict=False)]
+    return unsupported(answer, find(answer, len(found)), found, known)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_a_figure_that_the_passage_lacks_is_found(answer: str, passage: str, wro
 )
 def test_the_same_figure_in_another_spelling_is_there(answer: str, passage: str) -> None:
     """Separators, blanks, signs, words, the order of a date, half of a day: what is meant counts."""
-    assert unsupported(answer, [Passage(passage, citation="manual.pdf › p. 12")]) == []
+    assert unsupported(answer, find(answer, 1), [Passage(passage, citation="manual.pdf › p. 12")]) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_nothing_cited_nothing_to_hold() -> None:
 def test_what_was_copied_is_there(text: str) -> None:
     """Whatever stands in a passage word for word is held by it, however odd; and nothing raises."""
     assert all(readings & held(text) for _, readings in figures(text))
-    assert unsupported(f"{text} [1]", [Passage(text)]) == []
+    assert unsupported(f"{text} [1]", find(f"{text} [1]", 1), [Passage(text)]) == []
 
 
 @pytest.mark.parametrize("odd", ["9" * 5_000, "1." * 5_000, "1 000" * 3_000, "1,000." * 2_000, "12 de " * 3_000, ("dos mil " * 2_000)])
