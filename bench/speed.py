@@ -1,7 +1,8 @@
 """How fast documents are taken in and found, and what it costs: `python -m bench.speed [PART …]`, PART one of those in `PARTS`.
 
-Each part runs in a process of its own, with one thread for arithmetic. Peers stand in the same run, in turns, so that a busy machine slows
-both; a peer whose package is missing is left out (`pip install faiss-cpu bm25s PyStemmer`, best in an environment of its own).
+Each part runs in a process of its own, with one thread for arithmetic; vectors also with all cores for everybody. Peers stand in the same
+run, in turns, so that a busy machine slows both; a peer whose package is missing is left out (`pip install faiss-cpu bm25s PyStemmer`, best
+in an environment of its own).
 """
 
 import asyncio
@@ -24,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from plugins.rag import Document, create_rag
-from plugins.rag.fusion import best, cosines
+from plugins.rag.cosine import cores, cosines
+from plugins.rag.fusion import best
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data" / "xquad_es.json"
@@ -139,12 +141,13 @@ def peak() -> float:
 
 
 async def vectors() -> None:
-    """Exact search for the three nearest, beside faiss and plain numpy, on the same vectors and one thread."""
+    """Exact search for the three nearest, beside faiss and plain numpy, on the same vectors and with as many threads each."""
     faiss: Any = importlib.import_module("faiss") if importlib.util.find_spec("faiss") else None
     if faiss is None:
         print("  faiss is not installed: left out")
     else:
-        faiss.omp_set_num_threads(1)
+        faiss.omp_set_num_threads(cores())
+    print(f"  {cores()} thread{'s' * (cores() > 1)} each{', which faiss uses for many questions but not for one' * (cores() > 1)}")
     chance = np.random.default_rng(7)
     for size in SIZES:
         rows = _unit(chance.standard_normal((size, DIMENSION), dtype=np.float32))
@@ -291,7 +294,8 @@ def main(names: Sequence[str]) -> None:
     print(f"{platform.machine()}, {cores} cores, load {load:.1f}, Python {platform.python_version()}, numpy {np.__version__}")
     for name in names or PARTS:
         print(f"{name}: {(PARTS[name].__doc__ or '').splitlines()[0]}", flush=True)
-        subprocess.run([sys.executable, "-m", "bench.speed", "--here", name], check=True, env={**os.environ, **ONE_THREAD})
+        for threads in (ONE_THREAD, {}) if name == "vectors" else (ONE_THREAD,):
+            subprocess.run([sys.executable, "-m", "bench.speed", "--here", name], check=True, env={**os.environ, **threads})
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ Array = np.ndarray[Any, Any]
 WORDS_WEIGHT = 0.15, 0.35  # of the lexical leg beside the dense one, from where words say little to where they say much
 WORDS_SAY = 0.25, 0.6  # the share of a question that the best chunk holds there: across languages it is low
 FADING = 0.5  # of each question before: half as much as the one that came after it
-GROUP = 64  # scores whose maximum is looked at in place of each
-CACHED = 32 << 20  # bytes
+FEW = 8  # looking for the highest so often is faster than sorting
 RELEVANT_SHARE = 0.44  # a question of which no chunk holds so much finds nothing
 SHARE_LIFT = 0.1  # what a chunk that holds the whole question gains on the cosine that it must reach
 ABROAD = 0.08  # what a cosine falls short by where question and chunk are in two languages
@@ -35,17 +34,6 @@ def _stretched(scores: Array, live: Array) -> Array:
         return np.zeros_like(scores)
     low, high = scores[live].min(), scores[live].max()
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
-
-
-def cosines(rows: Array, question: Array) -> Array:
-    """Of rows of length 1 with a question, `(n,)`, or with several, `(n, m)`.
-
-    Where the rows are more than the processor's cache holds, one question is bounded by how fast memory is read, and `vecdot` reads it
-    faster than a product of matrices, which wins everywhere else.
-    """
-    if question.ndim == 1 and rows.nbytes > CACHED:
-        return np.asarray(np.vecdot(rows, question))
-    return np.asarray(rows @ question.T)
 
 
 def carried(own: Array, before: Sequence[Array]) -> Array:
@@ -73,18 +61,17 @@ def joined(shares: Sequence[Array], weights: Sequence[float]) -> Array:
 
 def best(order: Array, allowed: Array, count: int) -> Array:
     """The `count` allowed slots of the highest order, best first; of equals, the older first."""
-    values = np.where(allowed, order, -np.inf)
-    slots = np.flatnonzero(values >= max(_least(values, count), np.finfo(values.dtype).min))
-    return np.asarray(slots[np.argsort(-values[slots], kind="stable")][:count])
-
-
-def _least(values: Array, count: int) -> Any:
-    """A value that at least `count` reach, and few more: the `count`-th highest of the maxima of groups. Sorting all would take longer."""
-    whole = len(values) // GROUP * GROUP
-    if whole <= count * GROUP:
-        return -np.inf
-    maxima = values[:whole].reshape(GROUP, -1).max(axis=0)
-    return np.partition(maxima, len(maxima) - count)[len(maxima) - count]
+    values = order.copy()
+    np.copyto(values, -np.inf, where=~allowed)
+    if count > FEW:
+        least = np.partition(values, len(values) - count)[len(values) - count] if len(values) > count else -np.inf
+        slots = np.flatnonzero(values >= max(least, np.finfo(values.dtype).min))
+        return np.asarray(slots[np.argsort(-values[slots], kind="stable")][:count])
+    found: list[int] = []
+    while len(found) < count and len(values) and values[slot := int(values.argmax())] > -np.inf:
+        found.append(slot)
+        values[slot] = -np.inf
+    return np.array(found, dtype=np.intp)
 
 
 def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None, *, abroad: Array | None = None) -> Array:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from bot import Passage, is_follow_up
-from plugins.rag.fusion import best, carried, cosines, fitting, fuse, joined
+from plugins.rag.cosine import cosines
+from plugins.rag.fusion import best, carried, fitting, fuse, joined
 from plugins.rag.ingest import searched
 from plugins.rag.lexical import Lexicon, fold, words
 from plugins.rag.stopwords import language_of

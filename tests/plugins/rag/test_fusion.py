@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.rag.fusion import COMPANION, RELEVANT_SHARE, best, carried, cosines, fitting, fuse, joined
+from plugins.rag.fusion import COMPANION, RELEVANT_SHARE, best, carried, fitting, fuse, joined
 
 ALL = np.ones(3, dtype=bool)
 SLOTS = np.array([0, 1, 2])
@@ -56,7 +56,7 @@ def test_the_best_are_in_order_and_the_older_first_of_equals() -> None:
 
 @given(
     st.lists(st.integers(0, 30), min_size=1, max_size=600),
-    st.integers(1, 5),
+    st.sampled_from([1, 2, 5, 8, 9, 40]),
     st.randoms(use_true_random=False),
     st.sampled_from([1.0, 0.1, 0.0]),
 )
@@ -68,17 +68,6 @@ def test_the_best_are_those_of_sorting_everything(values: list[int], count: int,
     expected = sorted(np.flatnonzero(allowed), key=lambda slot: (-order[slot], slot))[:count]
 
     assert list(best(order, allowed, count)) == expected
-
-
-def test_one_question_and_several_have_the_same_cosines() -> None:
-    """A row for each question, as if it were asked alone."""
-    rows = np.array([[1, 0], [0.6, 0.8], [0, 1]], dtype=np.float32)
-    asked = np.array([[1, 0], [0, 1]], dtype=np.float32)
-
-    together = cosines(rows, asked)
-
-    np.testing.assert_allclose(together[:, 0], cosines(rows, asked[0]))
-    np.testing.assert_allclose(together[:, 1], [0, 0.8, 1])
 
 
 def test_nothing_fits_where_no_chunk_holds_enough() -> None:
