@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 
 from bot.accepting import Joins
@@ -21,7 +22,7 @@ from bot.inbox import JobQueue, Queue, now_ms
 from bot.log import Counters
 from bot.personal_data import Everyone, Profile, move_profile, own_data
 from bot.ports import Assistant, Database, Library, Provider, Reader, Sends, Transaction
-from bot.registry import Parts, PersonalData, Registry, load
+from bot.registry import Lifespan, Parts, PersonalData, Registry, fault, load
 from bot.settings import TOML, Section, Settings, from_toml, over, read, refuse_unknown
 from bot.transports.console import NAME, PERSON, Console, erase_files, typed
 from bot.values import Update
@@ -189,11 +190,36 @@ async def open_bot(
         bot = Bot(core)
         core.bot = bot
         for lifespan in registry.lifespans:
-            await stack.enter_async_context(lifespan(core.parts))
+            await stack.enter_async_context(_Opened(lifespan, core.parts))
         await core.people.finish()
         if warm:
             await bot.warm_up()
         yield bot
+
+
+class _Opened:
+    """A plugin's lifespan; what it raises names the plugin. What comes from inside, from the process itself, passes as it is."""
+
+    def __init__(self, lifespan: Lifespan, parts: Parts) -> None:
+        self._lifespan = lifespan
+        self._parts = parts
+
+    async def __aenter__(self) -> None:
+        try:
+            self._opened = self._lifespan.open(self._parts)
+            await self._opened.__aenter__()
+        except Exception as error:  # a plugin's own code can raise anything
+            raise fault(self._lifespan.plugin, "cannot start", error) from error
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._opened.__aexit__(kind, error, traceback)
+        except Exception as failure:
+            if failure is error:
+                raise
+            raise fault(self._lifespan.plugin, "cannot stop", failure) from failure
 
 
 def _compose(configuration: Configuration, database: Database, provider: Provider | None, clock: Callable[[], int]) -> Core:

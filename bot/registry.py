@@ -3,8 +3,10 @@
 A module is loaded by name: those of the bot first, then every installed package that has an entry point in the group `sabio.plugins`.
 """
 
+import functools
 import importlib
 import inspect
+import logging
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,11 +17,13 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bot.context import Context, Handler
-from bot.errors import ConfigurationError
+from bot.errors import BotError, ConfigurationError, ModelError, StorageError
 from bot.log import Counters
 from bot.ports import Database, Embedder, Fence, Jobs, Provider, Reader, Retriever, Transaction
 from bot.settings import Section, Settings
 from bot.values import EmbeddingOptions, Job, MemoryOptions, RagOptions, ToolSpec, Update
+
+log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "sabio.plugins"
 BUILT_IN = (
@@ -89,6 +93,14 @@ class Migrations:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifespan:
+    """What is open while the process runs, and the plugin that it belongs to."""
+
+    plugin: str
+    open: Callable[["Parts"], AbstractAsyncContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """What the factories of parts are given. `find(port)` builds, once, what another plugin provides for a port.
 
@@ -111,8 +123,12 @@ class Parts:
 
 @dataclass(slots=True)
 class Registry:
-    """All that was added. Adding a name twice is a ConfigurationError, but for options, where the later one wins."""
+    """All that was added; `plugin` is the one that adds. Adding a name twice is a ConfigurationError, but for options: the later one wins.
 
+    What would fail when it is first called, a handler without `async` say, is a ConfigurationError when it is added.
+    """
+
+    plugin: str = ""
     commands: dict[str, Command] = field(default_factory=dict)
     texts: dict[str, Handler] = field(default_factory=dict)
     answers: dict[str, Handler] = field(default_factory=dict)
@@ -121,7 +137,7 @@ class Registry:
     embedders: dict[str, Callable[[EmbeddingOptions], Embedder]] = field(default_factory=dict)
     retrievers: dict[str, Callable[[Parts], Retriever]] = field(default_factory=dict)
     jobs: dict[str, Callable[[Parts, Job], Awaitable[None]]] = field(default_factory=dict)
-    lifespans: list[Callable[[Parts], AbstractAsyncContextManager[None]]] = field(default_factory=list)
+    lifespans: list[Lifespan] = field(default_factory=list)
     sections: list[type[Section]] = field(default_factory=lambda: [Settings])
     migration_sets: list[Migrations] = field(default_factory=list)
     locale_directories: list[Path] = field(default_factory=list)
@@ -143,6 +159,7 @@ class Registry:
             raise ConfigurationError(f"the command {name!r} cannot be typed: use small letters, digits and _, without the /")
 
         def add(handler: F) -> F:
+            _waits(handler, f"command {name!r}", "ctx")
             _once(self.commands, name, Command(name, handler, help, usage, who), "command")
             return handler
 
@@ -154,6 +171,7 @@ class Registry:
             raise ConfigurationError(f"the text {phrase!r} holds neither letters nor digits: no message can be told from it")
 
         def add(handler: F) -> F:
+            _waits(handler, f"text {phrase!r}", "ctx")
             _once(self.texts, said(phrase), handler, "text")
             return handler
 
@@ -163,6 +181,7 @@ class Registry:
         """What a person says after `ctx.expect(name)`."""
 
         def add(handler: F) -> F:
+            _waits(handler, f"answer {name!r}", "ctx")
             _once(self.answers, name, handler, "answer")
             return handler
 
@@ -170,16 +189,19 @@ class Registry:
 
     def chat(self, handler: F) -> F:
         """Anything that nothing else takes."""
+        _waits(handler, "handler of chat", "ctx")
         self.fallback = handler
         return handler
 
     def document(self, handler: F) -> F:
         """A file that came without a command."""
+        _waits(handler, "handler of document", "ctx")
         self.on_document = handler
         return handler
 
     def other(self, handler: F) -> F:
         """What came without words and is no file: `ctx.update.other` says what, a voice note or a sticker say."""
+        _waits(handler, "handler of other", "ctx")
         self.on_other = handler
         return handler
 
@@ -200,29 +222,32 @@ class Registry:
 
     def provider(self, name: str, build: Callable[[Parts], Provider]) -> None:
         """A language model, chosen by `BOT_PROVIDER=name`."""
-        _once(self.providers, name, build, "provider")
+        _once(self.providers, name, self._building(build, f"provider {name!r}"), "provider")
 
     def embedder(self, name: str, build: Callable[[EmbeddingOptions], Embedder]) -> None:
         """An embedder, chosen by `BOT_EMBEDDINGS=name` or `create_rag(embeddings=name)`."""
-        _once(self.embedders, name, build, "embedder")
+        _once(self.embedders, name, self._building(build, f"embedder {name!r}"), "embedder")
 
     def retriever(self, name: str, build: Callable[[Parts], Retriever]) -> None:
         """A retriever that is asked beside the bot's own documents, in every turn."""
-        _once(self.retrievers, name, build, "retriever")
+        _once(self.retrievers, name, self._building(build, f"retriever {name!r}"), "retriever")
 
     # ------------------------------------------------------------------------------------ what the process runs
 
     def part(self, port: type[P], build: Callable[[Parts], P]) -> None:
         """What fills a port of the bot (`Assistant`, `Recall`, `Library`); the later one wins, so a plugin can replace a built-in."""
-        self.parts[port] = build
+        self.parts[port] = self._building(build, port.__name__)
 
     def job(self, kind: str, run: Callable[[Parts, Job], Awaitable[None]]) -> None:
         """Background work: called with each job of this kind; an exception puts it back, a few times."""
+        _waits(run, f"job {kind!r}", "parts", "job")
         _once(self.jobs, kind, run, "job")
 
     def lifespan(self, open: Callable[[Parts], AbstractAsyncContextManager[None]]) -> None:
         """Entered when the process starts, left when it stops."""
-        self.lifespans.append(open)
+        if _is_async(open) or inspect.isasyncgenfunction(open):
+            raise ConfigurationError(f"the lifespan {_name(open)!r} opens nothing as it is: put @asynccontextmanager above it")
+        self.lifespans.append(Lifespan(self.plugin or _name(open), open))
 
     def settings(self, section: type[Section]) -> None:
         """Variables of a plugin's own."""
@@ -248,21 +273,75 @@ class Registry:
         restore: Callable[[Transaction, str, Any], Awaitable[int | Mapping[str, int]]] | None = None,
     ) -> None:
         """Say that a plugin keeps data of people; see PersonalData."""
+        _waits(export, f"export of {name!r}", "reader", "user_id")
+        _waits(erase, f"erase of {name!r}", "tx", "user_id")
+        for optional, what, given in (
+            (clean, "clean", ("user_id",)),
+            (chats, "chats", ("reader", "user_id")),
+            (restore, "restore", ("tx", "user_id", "exported")),
+        ):
+            if optional is not None:
+                _waits(optional, f"{what} of {name!r}", *given)
         _once(self.personal, name, PersonalData(name, tuple(tables), export, erase, clean, chats, restore), "personal data")
 
     def on_chat_moved(self, move: Callable[[Transaction, str, str], Awaitable[None]]) -> None:
         """Called with `(tx, old_key, new_key)` when a group's id changes."""
+        _waits(move, "on_chat_moved", "tx", "old_key", "new_key")
         self.chat_moves.append(move)
 
     def statistic(self, name: str, count: Callable[[Reader], Awaitable[int]]) -> None:
         """A number for `/stats`; `name` is a message of the catalogs."""
+        _waits(count, f"statistic {name!r}", "reader")
         _once(self.statistics, name, count, "statistic")
+
+    def _building(self, build: Callable[[P], Any], what: str) -> Callable[[P], Any]:
+        """`build`, with the plugin named where it fails: it is called long after it was added."""
+        if _is_async(build):
+            raise ConfigurationError(f"what makes the {what} must not be async: open in a lifespan what has to be waited for")
+        plugin = self.plugin or _name(build)
+
+        def named(given: P) -> Any:
+            try:
+                return build(given)
+            except Exception as error:  # a plugin's own code can raise anything
+                raise fault(plugin, f"cannot make its {what}", error) from error
+
+        return named
 
 
 def _once(table: dict[str, Any], name: str, value: Any, what: str) -> None:
     if name in table:
         raise ConfigurationError(f"the {what} {name!r} is registered twice: two plugins cannot share a name")
     table[name] = value
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _is_async(function: Any) -> bool:
+    """Whether a call has to be awaited: of a function, of one that a decorator stands around, or of an object that can be called."""
+    inner = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(inspect.getattr_static(type(inner), "__call__", None))
+
+
+def _waits(function: Any, what: str, *given: str) -> None:
+    if not callable(function) or not _is_async(function):
+        raise ConfigurationError(f"the {what} must be an async function: write `async def {_name(function)}({', '.join(given)})`")
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError as error:
+        raise ConfigurationError(f"the {what}: {_name(function)!r} is called with ({', '.join(given)}), and that fails: {error}") from error
+
+
+def fault(plugin: str, what: str, error: Exception) -> BotError:
+    """An error of a plugin in one line that names it, with the exit code of its kind. What a built-in one says in words stands as it is."""
+    if isinstance(error, BotError) and plugin in BUILT_IN:
+        return error
+    log.debug("the plugin %r %s", plugin, what, exc_info=error)
+    said = " ".join((str(error) if isinstance(error, BotError) else repr(error)).split())
+    kind = next((kind for kind in (StorageError, ModelError) if isinstance(error, kind)), ConfigurationError)
+    return kind(f"the plugin {plugin!r} {what}: {said}")
 
 
 # ---------------------------------------------------------------------------------------------- loading
@@ -272,26 +351,31 @@ def load(modules: Iterable[str] = BUILT_IN, *, installed: bool = True) -> Regist
     """A registry with every named module, and every installed plugin, registered. Raises ConfigurationError that names the module."""
     registry = Registry()
     for name in modules:
-        _register(registry, name, importlib.import_module(name))
+        _register(registry, name, functools.partial(importlib.import_module, name))
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name) if installed else ():
-        try:
-            plugin = entry.load()
-        except Exception as error:  # a plugin's import can raise anything
-            raise ConfigurationError(f"the plugin {entry.value!r} cannot be imported: {error!r}") from error
-        _register(registry, entry.value, plugin)
+        _register(registry, entry.value, entry.load)
     return registry
 
 
-def _register(registry: Registry, name: str, plugin: Any) -> None:
+def _register(registry: Registry, name: str, load: Callable[[], Any]) -> None:
+    try:
+        plugin = load()
+    except (Exception, SystemExit) as error:  # a plugin's import can raise anything, and a script's ends the process
+        raise ConfigurationError(f"the plugin {name!r} cannot be imported: {error!r}") from error
     register = getattr(plugin, "register", plugin if callable(plugin) else None)
     if not callable(register):
         raise ConfigurationError(f"the plugin {name!r} has no function register(registry)")
+    if _is_async(register):
+        raise ConfigurationError(f"the plugin {name!r}: register(registry) must not be async: open in a lifespan what has to be waited for")
+    registry.plugin = name
     try:
         register(registry)
     except ConfigurationError as error:
         raise ConfigurationError(f"the plugin {name!r}: {error}") from error
-    except Exception as error:  # a plugin's own code can raise anything
+    except (Exception, SystemExit) as error:  # a plugin's own code can raise anything
         raise ConfigurationError(f"the plugin {name!r} cannot register: {error!r}") from error
+    finally:
+        registry.plugin = ""
 
 
 # ---------------------------------------------------------------------------------------------- routing
@@ -389,10 +473,12 @@ __all__ = [
     "Command",
     "Context",
     "Handler",
+    "Lifespan",
     "Parts",
     "PersonalData",
     "Registry",
     "Tool",
+    "fault",
     "load",
     "route",
     "tool_of",

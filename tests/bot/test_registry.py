@@ -1,7 +1,8 @@
 """What handlers and plugins add, and which of them takes an update; a plugin that cannot work stops the start by its name."""
 
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import ConfigurationError, Context, Registry, Update, tool_of
-from bot.registry import load, parse_command, route, said
+from bot.context import Handler
+from bot.errors import BotError, ModelError, RagError, StorageError
+from bot.ports import Recall
+from bot.registry import Parts, fault, load, parse_command, route, said
 from bot.values import Attachment
 
 if TYPE_CHECKING:
@@ -24,6 +28,14 @@ async def handler(ctx: Context) -> None:
 
 async def other(ctx: Context) -> None:
     """Another."""
+
+
+def a_handler() -> Handler:
+    """One that is like no other."""
+
+    async def one(ctx: Context) -> None: ...
+
+    return one
 
 
 def update(text: str, **rest: Any) -> Update:
@@ -82,7 +94,7 @@ def test_a_phrase_however_it_is_written(text: str) -> None:
 def test_who_takes_an_update() -> None:
     """A command, else an awaited answer, else a phrase, else a file, else the turn; an awaited answer that nobody takes is none."""
     registry = Registry()
-    made: dict[str, Any] = {name: object() for name in ("command", "answer", "text", "document", "chat")}
+    made = {name: a_handler() for name in ("command", "answer", "text", "document", "chat")}
     registry.command("go")(made["command"])
     registry.answer("sure")(made["answer"])
     registry.text("yes")(made["text"])
@@ -192,7 +204,10 @@ def test_a_plugin_that_takes_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("def register(registry):\n    registry.chat(len)\n", None),
+        ("async def chat(ctx): ...\ndef register(registry):\n    registry.chat(chat)\n", None),
+        ("def oops(", r"^the plugin 'sabio_weather' cannot be imported: SyntaxError"),
+        ("raise SystemExit('use me as a script')", r"^the plugin 'sabio_weather' cannot be imported: SystemExit\('use me as a script'\)"),
+        ("async def register(registry): ...", r"^the plugin 'sabio_weather': register\(registry\) must not be async"),
         ("raise RuntimeError('at import')", r"^the plugin 'sabio_weather' cannot be imported: RuntimeError\('at import'\)"),
         ("import nothing_like_it", r"^the plugin 'sabio_weather' cannot be imported: ModuleNotFoundError"),
         ("x = 1", r"^the plugin 'sabio_weather' has no function register"),
@@ -209,12 +224,129 @@ def test_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.delitem(sys.modules, "sabio_weather", raising=False)
 
     if said is None:
-        assert load([]).fallback is len
+        assert load([]).fallback is sys.modules["sabio_weather"].chat
         assert load([], installed=False).fallback is None
     else:
         with pytest.raises(ConfigurationError, match=said):
             load([])
     sys.modules.pop("sabio_weather", None)
+
+
+# ---------------------------------------------------------------------------------------------- what would fail when it is called
+
+
+def at_once(*given: Any) -> None:
+    """No async function."""
+
+
+async def too_few() -> None:
+    """Takes nothing."""
+
+
+class Callable:
+    """An object that can be called like an async function."""
+
+    async def __call__(self, ctx: Context) -> None: ...
+
+
+ADDING: dict[str, Any] = {
+    "the command 'go'": lambda registry, wrong: registry.command("go")(wrong),
+    "the text 'hola'": lambda registry, wrong: registry.text("hola")(wrong),
+    "the answer 'sure'": lambda registry, wrong: registry.answer("sure")(wrong),
+    "the handler of chat": lambda registry, wrong: registry.chat(wrong),
+    "the handler of document": lambda registry, wrong: registry.document(wrong),
+    "the handler of other": lambda registry, wrong: registry.other(wrong),
+    "the job 'clean'": lambda registry, wrong: registry.job("clean", wrong),
+    "the export of 'notes'": lambda registry, wrong: registry.personal_data("notes", tables=[], export=wrong, erase=two),
+    "the erase of 'notes'": lambda registry, wrong: registry.personal_data("notes", tables=[], export=two, erase=wrong),
+    "the clean of 'notes'": lambda registry, wrong: registry.personal_data("notes", tables=[], export=two, erase=two, clean=wrong),
+    "the chats of 'notes'": lambda registry, wrong: registry.personal_data("notes", tables=[], export=two, erase=two, chats=wrong),
+    "the restore of 'notes'": lambda registry, wrong: registry.personal_data("notes", tables=[], export=two, erase=two, restore=wrong),
+    "the on_chat_moved": lambda registry, wrong: registry.on_chat_moved(wrong),
+    "the statistic 'notes'": lambda registry, wrong: registry.statistic("notes", wrong),
+}
+
+
+async def two(one: Any, other: Any) -> Any:
+    """Takes two."""
+
+
+@pytest.mark.parametrize("what", ADDING)
+def test_what_has_to_be_async(what: str) -> None:
+    """What the bot waits for is refused when it is added where a call of it would fail, and says what it has to be."""
+    with pytest.raises(ConfigurationError, match=f"^{what} must be an async function: write `async def at_once\\("):
+        ADDING[what](Registry(), at_once)
+    with pytest.raises(ConfigurationError, match=f"^{what}: 'too_few' is called with .*, and that fails: too many positional arguments"):
+        ADDING[what](Registry(), too_few)
+    with pytest.raises(ConfigurationError, match=f"^{what} must be an async function"):
+        ADDING[what](Registry(), "no function")
+
+
+def test_what_can_be_waited_for() -> None:
+    """An async function counts as one behind a decorator too, partly applied, and as an object that can be called."""
+
+    async def with_more(more: str, ctx: Context) -> None: ...
+
+    @functools.wraps(handler)
+    def around(ctx: Context) -> Any:
+        return handler(ctx)
+
+    registry = Registry()
+    for name, fine in {"a": around, "b": functools.partial(with_more, "x"), "c": Callable()}.items():
+        registry.command(name)(fine)
+
+    assert sorted(registry.commands) == ["a", "b", "c"]
+
+
+async def not_opened(parts: Parts) -> AsyncIterator[None]:
+    """A lifespan without its decorator."""
+    yield
+
+
+@pytest.mark.parametrize("wrong", [not_opened, handler])
+def test_a_lifespan_without_its_decorator(wrong: Any) -> None:
+    """It would open nothing."""
+    with pytest.raises(ConfigurationError, match=rf"^the lifespan '{wrong.__name__}' opens nothing as it is: put @asynccontextmanager"):
+        Registry().lifespan(wrong)
+
+
+@pytest.mark.parametrize(
+    ("add", "what"),
+    [
+        (lambda registry, build: registry.provider("echo", build), "provider 'echo'"),
+        (lambda registry, build: registry.retriever("echo", build), "retriever 'echo'"),
+        (lambda registry, build: registry.embedder("echo", build), "embedder 'echo'"),
+        (lambda registry, build: registry.part(Recall, build), "Recall"),
+    ],
+)
+def test_a_plugin_that_cannot_make_a_part(monkeypatch: pytest.MonkeyPatch, add: Any, what: str) -> None:
+    """It is named when that is made, long after it was added; one that would have to be waited for is refused at once."""
+
+    def breaks(given: Any) -> Any:
+        raise OSError(2, "no such\ndevice")
+
+    registry = load([module(monkeypatch, register=lambda registry: add(registry, breaks))], installed=False)
+    (build,) = [*registry.providers.values(), *registry.retrievers.values(), *registry.embedders.values(), *registry.parts.values()]
+
+    with pytest.raises(
+        ConfigurationError, match=rf"^the plugin 'a_plugin' cannot make its {what}: FileNotFoundError\(2, 'no such.ndevice'\)$"
+    ):
+        build(None)
+    with pytest.raises(ConfigurationError, match=f"^what makes the {what} must not be async"):
+        add(Registry(), handler)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [(StorageError("no table"), StorageError), (ModelError("asleep"), ModelError), (RagError("LOAD_FAILED", "bad"), ConfigurationError)],
+)
+def test_the_kind_of_a_fault(raised: BotError, kind: type[BotError]) -> None:
+    """The exit code stays that of its kind, with the plugin named; what a part of the bot itself says stands as it is."""
+    said = fault("guest", "cannot start", raised)
+
+    assert type(said) is kind
+    assert str(said) == f"the plugin 'guest' cannot start: {raised}"
+    assert fault("plugins.rag", "cannot start", raised) is raised
 
 
 # ---------------------------------------------------------------------------------------------- tools

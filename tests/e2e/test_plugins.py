@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.e2e.child import Place
 from tests.e2e.test_bad_input import add_plugin
 
@@ -100,3 +102,51 @@ def register(registry):
     assert json.loads(exported.out)["notes"] == [{"note": "comprar bombillas"}]
     assert json.loads(after.out)["notes"] == []
     assert b"bombillas" not in place.bytes_of_data()
+
+
+FAILING = """
+import contextlib
+
+
+def register(registry):
+    @contextlib.asynccontextmanager
+    async def opened(parts):
+        {before}
+        yield
+        {after}
+
+    registry.lifespan(opened)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            FAILING.format(before="raise RuntimeError('no\\nlamp')", after="pass"),
+            "the plugin 'guest' cannot start: RuntimeError('no\\nlamp')",
+        ),
+        (FAILING.format(before="pass", after="raise KeyError('lamp')"), "the plugin 'guest' cannot stop: KeyError('lamp')"),
+        (FAILING.format(before="return", after="pass"), "the plugin 'guest' cannot start: RuntimeError(\"generator didn't yield\")"),
+        ("def register(registry):\n    registry.lifespan(lambda parts: None)\n", "the plugin 'guest' cannot start: AttributeError("),
+        (
+            "def register(registry):\n    registry.retriever('lamps', lambda parts: 1 / 0)\n",
+            "the plugin 'guest' cannot make its retriever 'lamps':",
+        ),
+        (
+            "def register(registry):\n    @registry.command('go')\n    def go(ctx): ...\n",
+            "the plugin 'guest': the command 'go' must be an async",
+        ),
+        ("import sys\n\nsys.exit(0)\n", "the plugin 'guest' cannot be imported: SystemExit(0)"),
+        ("register = 'me'\n", "the plugin 'guest' has no function register(registry)"),
+    ],
+)
+async def test_a_plugin_that_fails(place: Place, code: str, said: str) -> None:
+    """One line names it and says what it said; the exit code tells scripts that it failed."""
+    add_plugin(place, code)
+
+    done = await place.run(says="hola\n", PYTHONPATH=str(place.folder / "lib"))
+
+    assert done.code == 2
+    assert done.err.startswith(f"sabio: {said}")
+    assert done.err.count("\n") == 1
