@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import functools
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ from bot.settings import environment
 from bot.transports.console import PERSON, Console
 from bot.transports.telegram.hook import webhook_of
 from bot.values import Prompt, Update
+from bot.words import marked as _
 
 OK, FAILED, MISUSED, NO_STORAGE, NO_MODEL = 0, 1, 2, 3, 4
 ASKING = "console:ask"  # the chat of `ask`: the terminal chat's window is its own
@@ -68,23 +68,26 @@ def _shell_language(catalogs: Catalogs, variables: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------------------------------------- what there is
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help in the language of whoever reads it: argparse's own words come from no catalog of ours."""
+ARGPARSE = (  # its own sentences, as far as our arguments can call for them: it brings them in English alone
+    _("usage: "),
+    _("positional arguments"),
+    _("options"),
+    _("show this help message and exit"),
+    _("argument %(argument_name)s: %(message)s"),
+    _("the following arguments are required: %s"),
+    _("unrecognized arguments: %s"),
+    _("expected one argument"),
+    _("expected at least one argument"),
+    _("ignored explicit argument %r"),
+    _("ambiguous option: %(option)s could match %(matches)s"),
+    _("invalid %(type)s value: %(value)r"),
+    _("invalid choice: %(value)r (choose from %(choices)s)"),
+)
 
-    def __init__(self, prog: str, *, gettext: Gettext) -> None:
-        super().__init__(prog)
-        self._gettext = gettext
 
-    def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
-        """The first line."""
-        _ = self._gettext
-        super().add_usage(usage, actions, groups, _("usage: ") if prefix is None else prefix)
-
-    def start_section(self, heading: str | None) -> None:
-        """The title above the arguments, or above the options."""
-        _ = self._gettext
-        titles = {"positional arguments": _("arguments"), "options": _("options")}
-        super().start_section(titles.get(heading or "", heading))
+def _let_argparse_speak(gettext: Gettext) -> None:
+    """In the language of whoever reads it: argparse looks its sentences up by a function that it calls `_`."""
+    vars(argparse)["_"] = gettext
 
 
 def _parser(_: Gettext) -> argparse.ArgumentParser:
@@ -92,20 +95,17 @@ def _parser(_: Gettext) -> argparse.ArgumentParser:
         "Exit codes: 0 done, 1 something of it failed, 2 a setting or an argument is wrong, 3 the database cannot be used, "
         "4 the model did not answer."
     )
-    speaking = functools.partial(_Help, gettext=_)
+    _let_argparse_speak(_)
     parser = argparse.ArgumentParser(
-        add_help=False,
         prog="python -m bot",
         description=_("Sabio: a chat bot that remembers each person and answers from documents, citing them."),
         epilog=_("Settings are environment variables, or stand in .env or bot.toml: see .env.example.") + "\n" + exits,
-        formatter_class=speaking,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_help(parser, _)
     commands = parser.add_subparsers(metavar=_("COMMAND"), dest="command")
 
     def add(name: str, run: Callable[..., Awaitable[int]], help: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=help, description=help, epilog=exits, formatter_class=speaking, add_help=False)
-        _add_help(command, _)
+        command = commands.add_parser(name, help=help, description=help, epilog=exits, formatter_class=argparse.RawDescriptionHelpFormatter)
         command.set_defaults(run=run)
         return command
 
@@ -128,10 +128,6 @@ def _parser(_: Gettext) -> argparse.ArgumentParser:
     restore.add_argument("file", metavar="FILE", help=_("the JSON file; - reads it from standard input"))
     add("check", _check, _("look at the configuration, the database, the model and the index: one line each"))
     return parser
-
-
-def _add_help(parser: argparse.ArgumentParser, _: Gettext) -> None:
-    parser.add_argument("-h", "--help", action="help", help=_("show this help and end"))
 
 
 # ---------------------------------------------------------------------------------------------- run

@@ -138,6 +138,31 @@ def test_arguments_that_are_wrong(run: Run, arguments: list[str]) -> None:
     assert "usage" in err.lower()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["dance"], "argumento COMANDO: 'dance' no es ninguno de estos: 'run', 'ask'"),
+        (["ask"], "faltan estos argumentos: question"),
+        (["ask", "hola", "otra"], "argumentos desconocidos: otra"),
+        (["--fast"], "argumentos desconocidos: --fast"),
+        (["ingest"], "faltan estos argumentos: PATH"),
+        (["export", "console:local", "-o"], "argumento -o/--output: falta un valor"),
+        (["eval", "q.jsonl", "--top-k", "many"], "argumento --top-k: 'many' no es un valor de tipo int"),
+        (["run", "--help=me"], "argumento -h/--help: no lleva ningún valor, y recibió 'me'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_language_of_the_shell(run: Run, arguments: list[str], said: str) -> None:
+    """What argparse finds, too; in English it says it in its own words."""
+    code, _, err = run(*arguments, LC_ALL="es_CO.UTF-8")
+    _, _, english = run(*arguments, LC_ALL="en_GB.UTF-8")
+
+    assert code == MISUSED
+    assert err.startswith("uso: python -m bot")
+    assert f": error: {said}" in err
+    assert english.startswith("usage: python -m bot")
+    assert not [word for word in ("usage", "required", "argument ", "expected", "invalid", "unrecognized") if word in err]
+
+
 @pytest.mark.parametrize("arguments", [[], ["ask"], ["ingest"], ["eval"], ["forget"], ["export"], ["check"], ["run"]])
 def test_help_helps(run: Run, arguments: list[str]) -> None:
     """Every command says what it does and what its exit codes mean."""
