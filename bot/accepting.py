@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from bot.inbox import Queue
 from bot.ports import Transaction
@@ -39,21 +39,22 @@ async def take(
         if update.addressed:
             if joins is not None and joins.wait_ms(update):
                 lines.add(update.chat_key)
-            await put(tx, inbox, update, wait_ms=joins.wait_ms(update) if joins is not None else 0)
+            await inbox.put_soon(tx, update.id, **_row(update), wait_ms=joins.wait_ms(update) if joins is not None else 0)
 
 
-async def put(tx: Transaction | None, inbox: Queue, update: Update, *, wait_ms: int = 0) -> bool:
+async def put(tx: Transaction | None, inbox: Queue, update: Update) -> bool:
     """Put one update into the inbox; False where its id was there before."""
-    return await inbox.put(
-        tx,
-        update.id,
-        kind=update.kind,
-        line=update.chat_key,
-        user_id=update.sender or "",
-        via=update.transport,
-        payload=update.to_json(),
-        wait_ms=wait_ms,
-    )
+    return await inbox.put(tx, update.id, **_row(update))
+
+
+def _row(update: Update) -> dict[str, Any]:
+    return {
+        "kind": update.kind,
+        "line": update.chat_key,
+        "user_id": update.sender or "",
+        "via": update.transport,
+        "payload": update.to_json(),
+    }
 
 
 async def _corrected(tx: Transaction, inbox: Queue, update: Update) -> bool:

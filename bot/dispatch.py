@@ -105,9 +105,10 @@ class Dispatcher:
             while True:
                 queue.wake.clear()
                 try:
-                    while entry := await self._claim(lane):
-                        lane.busy += entry.kind not in lane.urgent
-                        under_way.create_task(self._one(lane, entry))
+                    while entries := await self._claim(lane):
+                        for entry in entries:
+                            lane.busy += entry.kind not in lane.urgent
+                            under_way.create_task(self._one(lane, entry))
                     due = await queue.next_due_ms()
                 except StorageError as error:  # a disk that is full, or a database that is locked, may be well again in a moment
                     log.error("storage: %s", error)
@@ -117,9 +118,11 @@ class Dispatcher:
                     async with asyncio.timeout(wait):  # wait_for of Python 3.11 can swallow a cancellation
                         await queue.wake.wait()
 
-    async def _claim(self, lane: _Lane) -> Entry | None:
-        full = lane.busy >= AT_ONCE
-        return None if full and not lane.urgent else await lane.queue.claim(urgent=lane.urgent, only_urgent=full, via=lane.via)
+    async def _claim(self, lane: _Lane) -> list[Entry]:
+        free = AT_ONCE - lane.busy
+        if free <= 0 and not lane.urgent:
+            return []
+        return await lane.queue.claims(max(free, 1), urgent=lane.urgent, only_urgent=free <= 0, via=lane.via)
 
     async def _one(self, lane: _Lane, entry: Entry) -> None:
         self._at_work[entry.line] += 1

@@ -325,7 +325,7 @@ class Handling:
         update = self._update
         quotes = (update.message or update.id) if update.is_group else None
         payload = {**said, "reply_to": quotes, "question": update.message, "revises": update.kind == "edited", "asked": update.digest}
-        await self._core.outbox.put(
+        await self._core.outbox.put_soon(
             tx,
             entry_id,
             kind="reply",

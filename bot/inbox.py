@@ -78,9 +78,29 @@ class Queue:
         `via` names what a process needs to take it (a transport, a kind of job): others leave it. Call `notify` once the transaction is
         through.
         """
+        return bool(await self._write("put", self._new(entry_id, kind, line, payload, user_id, via, wait_ms), tx))
+
+    async def put_soon(
+        self,
+        tx: Transaction,
+        entry_id: str,
+        *,
+        kind: str,
+        line: str,
+        payload: Mapping[str, Any],
+        user_id: str = "",
+        via: str = "",
+        wait_ms: int = 0,
+    ) -> None:
+        """The same where nobody needs to know whether it was new: it costs no trip to the database of its own."""
+        await tx.soon(self._sql["put"], self._new(entry_id, kind, line, payload, user_id, via, wait_ms))
+
+    def _new(
+        self, entry_id: str, kind: str, line: str, payload: Mapping[str, Any], user_id: str, via: str, wait_ms: int
+    ) -> Mapping[str, Any]:
         # by the clock, so that what two processes put into one line keeps its order; above the last, so that it does where the clock stands
         self._seq = max(self._seq + 1, time.time_ns())
-        params = {
+        return {
             "id": entry_id,
             "kind": kind,
             "line": line,
@@ -90,14 +110,19 @@ class Queue:
             "seq": self._seq,
             "due_at": self._clock() + wait_ms,
         }
-        return bool(await self._write("put", params, tx))
 
     def notify(self) -> None:
         """Wake who waits for a row."""
         self.wake.set()
 
     async def claim(self, *, urgent: tuple[str, ...] = (), only_urgent: bool = False, via: Collection[str] | None = None) -> Entry | None:
-        """The next row that may run: the oldest whose line has none before it. A row of an `urgent` kind passes its line.
+        """The next row that may run, as `claims` has it."""
+        return next(iter(await self.claims(urgent=urgent, only_urgent=only_urgent, via=via)), None)
+
+    async def claims(
+        self, most: int = 1, *, urgent: tuple[str, ...] = (), only_urgent: bool = False, via: Collection[str] | None = None
+    ) -> list[Entry]:
+        """The next rows that may run, oldest first: those whose line has none before them. A row of an `urgent` kind passes its line.
 
         `via` is what this process has; None takes any row. One whose lease has ended counts as waiting. One that cannot be read is given
         up, and the next is taken.
@@ -114,15 +139,20 @@ class Queue:
                 "urgent_too": second,
                 "any_via": int(via is None),
                 "via": f"|{'|'.join(['', *(via or ())])}|",
+                "most": most,
             }
             rows = await self._write(name, params)
-            if not rows:
-                return None
-            try:
-                return _entry(rows[0])
-            except (ValueError, TypeError):
-                log.error("%s %s cannot be read, and is set aside", self.table, rows[0]["id"])
-                await self.failed(str(rows[0]["id"]))
+            entries = [entry for row in sorted(rows, key=lambda row: int(row["seq"])) if (entry := await self._read(row)) is not None]
+            if entries or not rows:
+                return entries
+
+    async def _read(self, row: Row) -> Entry | None:
+        try:
+            return _entry(row)
+        except (ValueError, TypeError):
+            log.error("%s %s cannot be read, and is set aside", self.table, row["id"])
+            await self.failed(str(row["id"]))
+            return None
 
     async def waiting(self, *, kind: str | None = None, line: str | None = None) -> int:
         """How many rows are not done: of one kind, of one line, or of all."""
@@ -236,14 +266,15 @@ def _sql(table: Table) -> dict[str, str]:
     is_open = "state IN ('new', 'claimed')"  # in these words: the partial indexes are for rows of which they are true
     open_rows = f"agent_id = :agent_id AND {is_open}"
     person = f"{open_rows} AND (user_id = :user_id OR line = :user_id)"  # the others say nothing any more
-    columns = "id, kind, line, user_id, via, payload, attempts"
+    columns = "id, kind, line, user_id, via, payload, attempts, seq"
     over = "payload = '', user_id = '', line = '', due_at = :now"
 
     def claim(which: str) -> str:
         return (
             f"UPDATE {mine} state = 'claimed', attempts = attempts + 1, claimed_by = :worker, claimed_until = :until"
-            f" WHERE agent_id = :agent_id AND id = (SELECT mine.id FROM {table} mine WHERE mine.agent_id = :agent_id AND mine.{is_open}"
-            f" AND mine.claimed_until < :now AND mine.due_at <= :now AND {ours} AND {which} ORDER BY mine.seq LIMIT 1) RETURNING {columns}"
+            f" WHERE agent_id = :agent_id AND id IN (SELECT mine.id FROM {table} mine WHERE mine.agent_id = :agent_id AND mine.{is_open}"
+            f" AND mine.claimed_until < :now AND mine.due_at <= :now AND {ours} AND {which} ORDER BY mine.seq LIMIT :most)"
+            f" RETURNING {columns}"
         )
 
     ours = "(CAST(:any_via AS BIGINT) = 1 OR CAST(:via AS TEXT) LIKE '%|' || mine.via || '|%')"
@@ -301,7 +332,7 @@ class JobQueue:
     async def put(self, tx: Transaction, kind: str, subject: str, payload: Mapping[str, Any], *, wait_ms: int = 0) -> None:
         """Queue a job inside a transaction; it starts when its time has come, after the earlier ones of its subject."""
         body = {"payload": payload, "marks": {subject: await epoch_of(tx, subject)}}
-        await self.queue.put(tx, uuid.uuid4().hex, kind=kind, line=subject, user_id=subject, via=kind, payload=body, wait_ms=wait_ms)
+        await self.queue.put_soon(tx, uuid.uuid4().hex, kind=kind, line=subject, user_id=subject, via=kind, payload=body, wait_ms=wait_ms)
         self.queue.notify()
 
     async def idle(self, kind: str | None = None) -> None:

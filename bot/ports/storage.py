@@ -35,6 +35,14 @@ class Transaction(Reader, Protocol):
         """Execute one statement for each row of parameters."""
         ...
 
+    async def soon(self, sql: str, params: Params = ..., *, least: int = 0, otherwise: Exception | None = None) -> None:
+        """Execute one statement at the latest with the next one, or with the commit: for what nobody waits for.
+
+        Where it returns fewer rows than `least`, `otherwise` is raised, here or by what comes next, and nothing of the transaction is
+        written.
+        """
+        ...
+
 
 class Database(Reader, Protocol):
     """A database. NUL and lone surrogates never reach it."""

@@ -28,6 +28,7 @@ def plan_params() -> dict[str, object]:
         "attempts",
         "before",
         "any_via",
+        "most",
         "via",
     ]
     return dict.fromkeys(names, 0)

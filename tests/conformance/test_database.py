@@ -55,6 +55,75 @@ async def test_run_counts_rows(db: Database) -> None:
     assert counts == [3, 0, 5]
 
 
+async def test_what_nobody_waits_for_is_there_in_its_order(db: Database) -> None:
+    """`soon` goes before the next statement, or with the commit where nothing follows."""
+    async with db.transaction() as tx:
+        await tx.soon(PUT, {"id": "a", "body": ""})
+        await tx.soon("UPDATE notes SET body = 'x' WHERE agent_id = :agent_id")
+        assert await tx.one("SELECT body FROM notes WHERE agent_id = :agent_id") == {"body": "x"}
+        await tx.soon(PUT, {"id": "b", "body": ""})
+
+    assert await ids(db) == ["a", "b"]
+
+
+@pytest.mark.parametrize("last", [False, True])
+async def test_what_was_required_is_looked_at_before_anything_is_written(db: Database, last: bool) -> None:
+    """Fewer rows than `least` are the error that was given, also where a commit comes right behind."""
+    wanted = "UPDATE notes SET body = 'x' WHERE agent_id = :agent_id AND id = :id RETURNING id"
+    with pytest.raises(KeyError, match="not there"):
+        async with db.transaction() as tx:
+            await tx.soon(PUT, {"id": "a", "body": ""})
+            await tx.soon(wanted, {"id": "b"}, least=1, otherwise=KeyError("not there"))
+            if not last:
+                await tx.run(PUT, {"id": "c", "body": ""})
+    assert await ids(db) == []
+
+    async with db.transaction() as tx:
+        await tx.soon(PUT, {"id": "b", "body": ""})
+        await tx.soon(wanted, {"id": "b"}, least=1, otherwise=KeyError("not there"))
+    assert await ids(db) == ["b"]
+
+
+async def test_what_nobody_waits_for_fails_the_transaction_all_the_same(db: Database) -> None:
+    """A statement that cannot be executed is a StorageError by the commit at the latest, and nothing is written."""
+    with pytest.raises(StorageError):
+        async with db.transaction() as tx:
+            await tx.soon(PUT, {"id": "a", "body": ""})
+            await tx.soon("INSERT INTO nowhere (agent_id) VALUES (:agent_id)")
+    assert await ids(db) == []
+
+
+async def test_writes_and_reads_at_once_each_get_their_own(db: Database) -> None:
+    """However many come together: each its own rows, and one that fails fails alone."""
+    again = PUT + " RETURNING id"
+    written = await asyncio.gather(
+        *(db.write(again, {"id": f"{n:02}" if n % 7 else "00", "body": str(n)}) for n in range(50)), return_exceptions=True
+    )
+    read = await asyncio.gather(
+        *(db.one("SELECT body FROM notes WHERE agent_id = :agent_id AND id = :id", {"id": f"{n:02}"}) for n in range(50))
+    )
+
+    assert [n for n, rows in enumerate(written) if isinstance(rows, StorageError)] == list(range(7, 50, 7))
+    assert [rows for rows in written if not isinstance(rows, BaseException)] == [[{"id": f"{n:02}"}] for n in range(50) if n % 7 or not n]
+    assert [row and row["body"] for row in read] == [str(n) if n % 7 or not n else None for n in range(50)]
+
+
+async def test_one_that_is_cancelled_takes_nobody_along(db: Database) -> None:
+    """The first of several that wait together is cancelled at any moment: the others get what they asked for."""
+    for steps in range(12):
+        doing = [asyncio.create_task(db.write(PUT + " RETURNING id", {"id": f"{steps}-{n}", "body": ""})) for n in range(4)]
+        asking = [asyncio.create_task(db.one("SELECT COUNT(*) AS n FROM notes WHERE agent_id = :agent_id")) for _ in range(4)]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        doing[0].cancel()
+        asking[0].cancel()
+        async with asyncio.timeout(20):
+            others = await asyncio.gather(*doing[1:], *asking[1:])
+            await asyncio.gather(doing[0], asking[0], return_exceptions=True)
+        assert others[:3] == [[{"id": f"{steps}-{n}"}] for n in range(1, 4)]
+        assert all(others[3:])
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [("a\0b", "ab"), ("a\ud800b", "a\ufffdb"), ("\ud83c\udf89", "🎉"), ("\0", ""), ("ñ\0\udfff", "ñ\ufffd")],

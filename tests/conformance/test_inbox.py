@@ -48,6 +48,17 @@ async def test_an_entry_is_what_was_put(queue: Queue) -> None:
     assert await queue.claim() == Entry("u1", "message", "chat", "ana", "console", payload, 1)
 
 
+async def test_several_are_claimed_at_once(queue: Queue) -> None:
+    """The first of each line, oldest first, as many as are wanted; the second of a line when its first is done."""
+    await put(queue, "b.1", "a.1", "a.2", "c.1", "d.1")
+    first = await queue.claims(3)
+    second = await queue.claims(3)
+    await queue.done("a.1")
+    third = await queue.claims(3)
+
+    assert [[entry.id for entry in entries] for entries in (first, second, third)] == [["b.1", "a.1", "c.1"], ["d.1"], ["a.2"]]
+
+
 async def test_one_id_is_put_once(queue: Queue) -> None:
     """A redelivery is known while the row waits, while it is worked on, and when it is done."""
     first = await queue.put(None, "u1", kind="message", line="chat", payload={})
