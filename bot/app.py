@@ -24,7 +24,8 @@ from bot.personal_data import Everyone, Profile, move_profile, own_data
 from bot.ports import Assistant, Database, Library, Provider, Reader, Sends, Transaction
 from bot.registry import Lifespan, Parts, PersonalData, Registry, fault, load
 from bot.settings import TOML, Section, Settings, from_toml, over, read, refuse_unknown
-from bot.transports.console import NAME, PERSON, Console, erase_files, typed
+from bot.transports.console import PERSON, Console, erase_files, typed
+from bot.transports.console_seat import is_terminal
 from bot.values import Update
 
 log = logging.getLogger(__name__)
@@ -246,7 +247,7 @@ def _compose(configuration: Configuration, database: Database, provider: Provide
 
     async def tell(tx: Transaction, chat_key: str, user_id: str, text: str) -> None:
         platform = chat_key.partition(":")[0]
-        if platform in transports:
+        if platform in transports or is_terminal(platform):  # a terminal beside this one tells it, or the next one in its place
             await outbox.put(tx, uuid.uuid4().hex, kind="reply", via=platform, line=chat_key, user_id=user_id, payload={"text": text})
             outbox.notify()
 
@@ -296,7 +297,7 @@ def _terminal_files(data_dir: Path, transports: Mapping[str, Sends]) -> Personal
     async def clean(user_id: str) -> int:
         if user_id != PERSON:
             return 0
-        console = transports.get(NAME)
-        return await console.erase_files() if isinstance(console, Console) else await asyncio.to_thread(erase_files, data_dir)
+        console = next((transport for transport in transports.values() if isinstance(transport, Console)), None)
+        return await console.erase_files() if console else await asyncio.to_thread(erase_files, data_dir)
 
     return PersonalData("files", (), export, erase, clean)

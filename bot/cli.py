@@ -16,16 +16,19 @@ from typing import Any
 
 from bot import log
 from bot.app import Bot, Configuration, configure, open_bot
+from bot.database import SQLITE
 from bot.errors import BotError, ConfigurationError, ModelError, StorageError, TransportError
 from bot.i18n import Catalogs, detect
 from bot.ports import IngestOutcome, Provider
-from bot.settings import environment
+from bot.settings import Settings, environment
 from bot.transports.console import PERSON, Console
+from bot.transports.console_seat import seated
 from bot.transports.telegram.hook import webhook_of
 from bot.values import Prompt, Update
 from bot.words import marked as _
 
 OK, FAILED, MISUSED, NO_STORAGE, NO_MODEL = 0, 1, 2, 3, 4
+LOG = "sabio.log"  # in the folder of the data, while a person is at the keys
 ASKING = "console:ask"  # the chat of `ask`: the terminal chat's window is its own
 SECONDS_BETWEEN_PROGRESS = 2.0
 
@@ -145,8 +148,11 @@ async def _run(configuration: Configuration, parsed: argparse.Namespace, _: Gett
                 return OK
             if {"http_host", "http_port"} & settings.model_fields_set:
                 await stack.enter_async_context(_served(bot))
-            console = _console(bot, _console_language(configuration))
+            name = stack.enter_context(seated(_seats(settings), settings.agent_id))
+            console = _console(bot, name, _console_language(configuration))
             bot.attach(console)
+            if console.is_at_the_keys and sys.stderr.isatty():
+                stack.enter_context(log.kept_in(settings.data_dir / LOG))
             await stack.enter_async_context(_running(bot))
             await console.run()
     return OK
@@ -173,20 +179,29 @@ def _console_language(configuration: Configuration) -> Gettext:
     return configuration.catalogs.gettext(configuration.settings.default_language)
 
 
-def _console(bot: Bot, gettext: Gettext) -> Console:
+def _seats(settings: Settings) -> Path:
+    """The file by which terminal chats on one database know of each other: beside that file, else in the folder of the data."""
+    path = settings.database_url.removeprefix(SQLITE)
+    beside = path not in (settings.database_url, ":memory:")
+    return Path(f"{path}-terminals") if beside else settings.data_dir / "terminals"
+
+
+def _console(bot: Bot, name: str, gettext: Gettext) -> Console:
     async def accept(update: Update) -> None:
         await bot.accept(update)
 
     async def settle() -> None:
-        await bot.settled(PERSON)
+        await bot.settled(console.chat_key)
 
-    return Console(
+    console = Console(
+        name=name,
         accept=accept,
         settle=settle,
         gettext=gettext,
         data_dir=bot.settings.data_dir,
-        commands=[f"/{name}" for name in bot.registry.commands],
+        commands=[f"/{command}" for command in bot.registry.commands],
     )
+    return console
 
 
 @asynccontextmanager

@@ -1,11 +1,14 @@
 """The log: codes and ids to standard error, with every secret that the process knows taken out."""
 
+import contextlib
 import json
 import logging
+import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
@@ -18,6 +21,7 @@ _KEY_FORMATS = re.compile(
 )
 HIDDEN = "[hidden]"
 OURS = ("bot", "handlers", "plugins")
+LOG_BYTES = 1_000_000
 SHORTEST_SECRET = 4  # a shorter one would take ordinary words along
 
 
@@ -68,6 +72,36 @@ def set_up(level: str, *, secrets: Iterable[str] = ()) -> Redaction:
         logging.getLogger(name).setLevel(level)
     sys.excepthook = _uncaught
     return redaction
+
+
+@contextlib.contextmanager
+def kept_in(file: Path) -> Iterator[None]:
+    """Send the log to a file, its owner's alone, as long as the block runs: a terminal in which a person writes is no place for it.
+
+    It is begun anew past a megabyte, and the one before it is kept. Where the file cannot be written, the log stays where it is.
+    """
+    from logging.handlers import RotatingFileHandler  # brings sockets along, and only a terminal chat needs it
+
+    root = logging.getLogger()
+    before = list(root.handlers)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, 0o600))
+        handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        logging.getLogger(__name__).warning("the log is not kept in %s: %s", file, error.strerror)
+        yield
+        return
+    for one in before[:1]:
+        handler.setFormatter(one.formatter)
+        for each in one.filters:
+            handler.addFilter(each)
+    root.handlers = [handler]
+    try:
+        yield
+    finally:
+        root.handlers = before
+        handler.close()
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

@@ -186,7 +186,10 @@ class Settings(Section):
         "es", "BOT_DEFAULT_LANGUAGE", "chat", "language where nothing else tells", pattern=r"^[a-z]{2,3}$"
     )
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = _field(
-        "WARNING", "BOT_LOG_LEVEL", "chat", "DEBUG, INFO, WARNING or ERROR; the log goes to standard error"
+        "WARNING",
+        "BOT_LOG_LEVEL",
+        "chat",
+        "DEBUG, INFO, WARNING or ERROR; the log goes to standard error, in the terminal chat to sabio.log in BOT_DATA_DIR",
     )
 
     telegram_token: SecretStr | None = _field(

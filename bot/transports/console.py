@@ -1,6 +1,7 @@
 """The terminal as a transport: for a person at the keys, or for lines from a pipe."""
 
 import asyncio
+import errno
 import os
 import re
 import stat
@@ -13,13 +14,40 @@ from uuid import uuid4
 from bot.errors import BadRequest, BotError, Gettext, TransportError
 from bot.ports import ReplyStream
 from bot.transports.console_piped import Piped
+from bot.transports.console_seat import NAME
 from bot.transports.console_text import clean
 from bot.values import Attachment, Update
+from bot.words import marked as _
 
-NAME = "console"
 PERSON = "console:local"
 EXPORTS = "exports"
 HISTORY = "console_history"
+
+
+WHY = {
+    errno.EACCES: _("it may not be written to"),
+    errno.EPERM: _("it may not be written to"),
+    errno.EROFS: _("it may not be written to"),
+    errno.ENOSPC: _("the disk is full"),
+    errno.EDQUOT: _("the disk is full"),
+    errno.EEXIST: _("something that is no folder stands there"),
+    errno.ENOTDIR: _("something that is no folder stands there"),
+}
+
+
+class CannotWrite(TransportError):
+    """A file that was to be sent cannot be written; whoever asked for it is told where, and why."""
+
+    message = _("I could not write {name} into the folder {folder}: {reason}.")
+
+    def __init__(self, name: str, folder: Path, error: OSError) -> None:
+        super().__init__(f"{name!r} cannot be written under {folder}: {error.strerror or error}")
+        self._name, self._folder, self._error = name, folder, error
+
+    def words(self, gettext: Gettext) -> str:
+        """Which file, which folder, and why."""
+        reason = gettext(WHY[self._error.errno]) if self._error.errno in WHY else self._error.strerror or str(self._error)
+        return gettext(self.message).format(name=self._name, folder=self._folder, reason=reason)
 
 
 class Screen(Protocol):
@@ -41,15 +69,15 @@ class Screen(Protocol):
 class Console:
     """The transport of `console:local`: it sends, streams, edits one line of progress, and carries files.
 
+    `name` is its own among the terminals on one database: each is a chat of its own (`chat_key`), all of them of the one person.
     `accept` stores an update and wakes the dispatcher; `settle` returns when every accepted update has been answered. `commands` are
     completed as they stand (`/help`). What the terminal writes to disk stands under `data_dir`, readable by its owner alone.
     """
 
-    name = NAME
-
     def __init__(
         self,
         *,
+        name: str = NAME,
         accept: Callable[[Update], Awaitable[object]],
         settle: Callable[[], Awaitable[None]],
         gettext: Gettext,
@@ -59,6 +87,8 @@ class Console:
         stdout: TextIO | None = None,
         stderr: TextIO | None = None,
     ) -> None:
+        self.name = name
+        self.chat_key = PERSON if name == NAME else f"{name}:local"
         self._ = gettext
         self._accept = accept
         self._settle = settle
@@ -71,7 +101,7 @@ class Console:
         """Read until the end of input, each message after the answer to the one before. Raises TransportError where that breaks."""
         while (text := await self._screen.ask()) is not None:
             try:
-                await self._accept(_update("message", text))
+                await self._accept(self._update("message", text))
                 if not await self._screen.attend(self._settle, self._stop):
                     break
             except BotError as error:
@@ -101,11 +131,12 @@ class Console:
         return data
 
     async def send_file(self, chat_key: str, name: str, data: bytes) -> None:
-        """Write a file under `exports/`, beside those that are there, and say where it is. Raises TransportError."""
+        """Write a file under `exports/`, beside those that are there, and say where it is. Raises CannotWrite."""
+        name = clean(PurePath(name).name) or "file"
         try:
-            path = await asyncio.to_thread(_export, self._data / EXPORTS, clean(PurePath(name).name) or "file", data)
+            path = await asyncio.to_thread(_export, self._data / EXPORTS, name, data)
         except OSError as error:
-            raise TransportError(f"{name!r} cannot be written under {self._data / EXPORTS}: {error.strerror}") from error
+            raise CannotWrite(name, self._data / EXPORTS, error) from error
         self._screen.say(self._("I wrote it to {path}").format(path=path), verbatim=True)
 
     async def erase_files(self) -> int:
@@ -116,7 +147,10 @@ class Console:
         return removed
 
     async def _stop(self) -> None:
-        await self._accept(_update("stop", ""))
+        await self._accept(self._update("stop", ""))
+
+    def _update(self, kind: Literal["message", "stop"], text: str) -> Update:
+        return Update(id=f"{self.name}:{uuid4().hex}", transport=self.name, chat_key=self.chat_key, sender=PERSON, text=text, kind=kind)
 
     @property
     def _screen(self) -> Screen:
@@ -124,9 +158,15 @@ class Console:
             self._opened = self._open()
         return self._opened
 
+    @property
+    def is_at_the_keys(self) -> bool:
+        """Whether a person reads and writes in a terminal, as opposed to lines that come through a pipe."""
+        stdin, stdout, _stderr = self._streams
+        return bool(stdin and stdin.isatty() and stdout.isatty())
+
     def _open(self) -> Screen:
         stdin, stdout, stderr = self._streams
-        if not (stdin and stdin.isatty() and stdout.isatty()):
+        if not self.is_at_the_keys:
             return Piped(stdin=stdin, stdout=stdout, stderr=stderr, gettext=self._)
         from bot.transports.console_terminal import Terminal
 
@@ -150,10 +190,6 @@ def typed(data_dir: Path) -> list[str]:
     text = history.read_text(encoding="utf-8", errors="replace") if history.exists() else ""
     entries = re.findall(r"(?:^\+.*\n)+", text, re.MULTILINE)
     return ["\n".join(line.removeprefix("+") for line in entry.splitlines()) for entry in entries]
-
-
-def _update(kind: Literal["message", "stop"], text: str) -> Update:
-    return Update(id=f"{NAME}:{uuid4().hex}", transport=NAME, chat_key=PERSON, sender=PERSON, text=text, kind=kind)
 
 
 def _contents(path: str, most: int) -> bytes:

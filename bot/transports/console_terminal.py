@@ -40,11 +40,12 @@ class Terminal:
         self._ = gettext
         self._keys = stdin.fileno()
         self._history = history
+        self._erasable = _opened(history)
         self._display = Display(stdout, waiting=self._("Thinking…"))
         self._session: PromptSession[str] = PromptSession(
             input=create_input(stdin),
             output=create_output(stdout),
-            history=_history(history),
+            history=_kept(history, self._erasable),
             completer=WordCompleter(list(commands), sentence=True),
             reserve_space_for_menu=5,
             key_bindings=_bindings(),
@@ -56,6 +57,8 @@ class Terminal:
         if not self._greeted:
             self._greeted = True
             self._display.say(self._("Ask me anything. /help says what I can do, Ctrl-C stops an answer, Ctrl-D leaves."))
+        if self._erasable is not None and os.fstat(self._erasable).st_nlink == 0:  # by another terminal of the same person
+            self.forget()
         while True:
             try:
                 text = await self._session.prompt_async(PROMPT, set_exception_handler=False)
@@ -111,7 +114,10 @@ class Terminal:
 
     def forget(self) -> None:
         """Let go of what was typed: the caller removed the file."""
-        self._session.history = self._session.default_buffer.history = _history(self._history)
+        if self._erasable is not None:
+            os.close(self._erasable)
+        self._erasable = _opened(self._history)
+        self._session.history = self._session.default_buffer.history = _kept(self._history, self._erasable)
         self._session.default_buffer.reset()
 
     def _above_the_prompt(self, write: Callable[[], None]) -> None:
@@ -138,22 +144,30 @@ class Kept(FileHistory):
     def store_string(self, string: str) -> None:
         """Add one entry."""
         try:
+            os.close(_owned(Path(os.fsdecode(self.filename))))  # another terminal may have removed it
             super().store_string(string)
         except OSError as error:
             log.warning("the terminal's history is not kept: %s", error.strerror)
 
 
-def _history(path: Path) -> History:
-    """What was typed, in a file that is the person's alone; in memory where the file cannot be written."""
+def _kept(path: Path, opened: int | None) -> History:
+    return InMemoryHistory() if opened is None else Kept(path)
+
+
+def _opened(path: Path) -> int | None:
+    """The file of what was typed, open so that its removal can be seen; None where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        os.fchmod(fd, 0o600)
-        os.close(fd)
+        return _owned(path)
     except OSError as error:
         log.warning("the terminal's history is not kept: %s", error.strerror)
-        return InMemoryHistory()
-    return Kept(path)
+        return None
+
+
+def _owned(path: Path) -> int:
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.fchmod(fd, 0o600)
+    return fd
 
 
 @contextlib.contextmanager

@@ -3,13 +3,15 @@
 import io
 import json
 import logging
+import stat
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from bot.log import HIDDEN, Counters, Redaction, set_up
+from bot.log import HIDDEN, Counters, Redaction, kept_in, set_up
 
 SECRET = 'p@ss/"wörd" 1'
 
@@ -161,3 +163,41 @@ def test_counters() -> None:
     assert before == {"a": 2, "b": 1}
     assert list(before) == ["a", "b"]
     assert counters.snapshot()["a"] == 3
+
+
+def test_a_log_beside_a_chat(log: io.StringIO, tmp_path: Path) -> None:
+    """It goes to a file of its owner's, cleaned as ever, and back where it went before at the end."""
+    file = tmp_path / "data" / "sabio.log"
+
+    with kept_in(file):
+        logging.getLogger("bot").error("inside %s", SECRET)
+    logging.getLogger("bot").error("outside")
+
+    assert "inside" not in log.getvalue()
+    assert "outside" in log.getvalue()
+    assert f"ERROR bot: inside {HIDDEN}" in file.read_text(encoding="utf-8")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_log_that_cannot_be_kept(log: io.StringIO, tmp_path: Path) -> None:
+    """It stays where it is, and says so."""
+    (tmp_path / "data").write_text("no folder")
+
+    with kept_in(tmp_path / "data" / "sabio.log"):
+        logging.getLogger("bot").error("inside")
+
+    assert "the log is not kept in" in log.getvalue()
+    assert "inside" in log.getvalue()
+
+
+def test_a_log_that_grows(log: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is begun anew past its bound, and one before it is kept."""
+    monkeypatch.setattr("bot.log.LOG_BYTES", 1_000)
+
+    with kept_in(tmp_path / "sabio.log"):
+        for number in range(200):
+            logging.getLogger("bot").error("line %d", number)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sabio.log", "sabio.log.1"]
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2_000
+    assert "line 199" in (tmp_path / "sabio.log").read_text(encoding="utf-8")

@@ -3,11 +3,13 @@
 import asyncio
 import json
 import re
+import sqlite3
 import stat
 import sys
 
 from bot.settings import ROOT
 from tests.e2e.child import BOT, Place
+from tests.e2e.test_bad_input import add_plugin
 from tests.standins.model_server import hangs, model_server, says
 from tests.standins.pseudo_terminal import PseudoTerminal
 
@@ -121,6 +123,83 @@ def test_at_a_terminal(place: Place) -> None:
         assert "\x1b[2;3mFuentes: \x1b[0m\x1b[1;36m[1]" in terminal.written
         assert [line for line in terminal.see() if line.startswith("El envío a Canarias tarda nueve días hábiles")]
     assert stat.S_IMODE((place.data / "console_history").stat().st_mode) == 0o600
+
+
+TELLING = """
+import logging
+
+
+def register(registry):
+    @registry.command("break")
+    async def broken(ctx):
+        logging.getLogger("bot.guest").error("TORN")
+        await ctx.reply("still whole")
+"""
+
+
+def test_the_log_tears_no_chat(place: Place) -> None:
+    """With a person at the keys the log goes to a file; where standard error is another file already, it stays there."""
+    add_plugin(place, TELLING)
+    env = place._environment({"PYTHONPATH": str(place.folder / "lib")})
+    elsewhere = ("sh", "-c", '"$0" -m bot 2>errors.txt', sys.executable)
+    for command, file in ((BOT, place.data / "sabio.log"), (elsewhere, place.folder / "errors.txt")):
+        with PseudoTerminal(command, env=env, cwd=str(place.folder)) as terminal:
+            at = terminal.hear("\x1b[?2004h")
+            terminal.press("/break\r")
+            terminal.hear("\x1b[?2004h", after=at)
+            terminal.press("\x04")
+
+            assert terminal.ended() == 0
+            assert "still whole" in terminal.see()
+            assert "TORN" not in terminal.written
+        assert file.read_text(encoding="utf-8").count("ERROR bot.guest: TORN") == 1
+
+
+async def test_two_terminals(place: Place) -> None:
+    """Two chats on one database at once: what one asks is answered there, and only there; what one of them remembers, both know."""
+    async with place.start() as first, place.start() as second:
+        for chat, name in ((first, "Ana"), (second, "Berta")):  # both are up
+            await chat.say(f"/remember Conozco a {name}")
+            await chat.hear("\n\n")
+        for number in range(10):
+            await asyncio.gather(first.say(f"/remember Ana tiene {number}"), second.say(f"/remember Berta tiene {number}"))
+        ana, berta = await asyncio.gather(first.end(), second.end())
+
+    assert [(chat.code, chat.err) for chat in (ana, berta)] == [(0, ""), (0, "")]
+    for chat, name in ((ana, "Ana"), (berta, "Berta")):
+        assert chat.answers == [f"Lo recordaré: Conozco a {name}", *(f"Lo recordaré: {name} tiene {number}" for number in range(10))]
+    both = await place.run(says="/memory\n")
+    assert both.out.count("Ana tiene") == both.out.count("Berta tiene") == 10
+
+
+async def test_a_terminal_that_died_beside_another(place: Place) -> None:
+    """It holds up nobody; what it had been asked is answered where it was asked, by the next one in its place, with what was said there."""
+    async with model_server(says("Vale."), hangs("Érase"), says("Otra vez.")) as server:
+        env = {"OPENAI_BASE_URL": server.url, "BOT_MEMORY_AUTO_EXTRACT": "false"}
+        async with place.start() as first:
+            await first.say("/help")
+            await first.hear("/forget_me")
+            async with place.start(**env) as second:
+                await second.say("Me llamo Berta")
+                await second.hear("Vale.")
+                await second.say("cuéntame")
+                async with asyncio.timeout(30):
+                    while len(server.requests) < 2:  # noqa: ASYNC110 - the server sets no event
+                        await asyncio.sleep(0.01)
+                second.process.kill()
+                await second.process.wait()
+            await first.say("/language en")
+            await first.hear("\n\n")
+            forgotten = sqlite3.connect(place.data / "bot.db")
+            forgotten.execute("UPDATE inbox SET claimed_until = 0")  # its lease would end by itself, in half a minute
+            forgotten.commit()
+            forgotten.close()
+            async with place.start(**env) as next_one:
+                await next_one.hear("Otra vez.")
+            ended = await first.end()
+
+    assert "Otra vez." not in ended.out
+    assert "Me llamo Berta" in json.dumps(server.requests[-1])
 
 
 async def test_ctrl_c_stops_an_answer(place: Place) -> None:

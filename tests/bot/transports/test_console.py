@@ -1,6 +1,7 @@
 """The terminal chat over pipes, and what it writes to disk."""
 
 import asyncio
+import errno
 import os
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from typing import TextIO
 import pytest
 
 from bot.errors import BadRequest, ModelUnavailable, StorageError, TransportError
+from bot.i18n import Catalogs
 from bot.ports import Edits, Files, Streams
 from bot.transports.console import Console
 from bot.transports.console_text import LONGEST_LINE
@@ -315,12 +317,40 @@ async def test_a_file_is_the_persons_alone(tmp_path: Path) -> None:
     assert said.getvalue() == f"I wrote it to {first}\n\nI wrote it to {second}\n\n"
 
 
-async def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    """Where the folder cannot be made, that is a TransportError that names it."""
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [
+        (errno.EACCES, "no se puede escribir en ella"),
+        (errno.EROFS, "no se puede escribir en ella"),
+        (errno.ENOSPC, "el disco está lleno"),
+        (errno.ENOTDIR, "en su lugar hay algo que no es una carpeta"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
+async def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str) -> None:
+    """Whoever asked for it is told which folder, and why; what was begun is gone. The log has it too."""
+
+    def fails(*given: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fdopen", fails)
+    with pytest.raises(TransportError) as raised:
+        await quiet(tmp_path).send_file("console:local", "my_data.json", b"{}")
+
+    folder = tmp_path / "data/exports"
+    assert raised.value.words(Catalogs.load().gettext("es")) == f"No pude escribir my_data.json en la carpeta {folder}: {why}."
+    assert str(raised.value) == f"'my_data.json' cannot be written under {folder}: {os.strerror(number)}"
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """That is said as well."""
     (tmp_path / "data").write_text("no folder")
 
-    with pytest.raises(TransportError, match="exports"):
+    with pytest.raises(TransportError) as raised:
         await quiet(tmp_path).send_file("console:local", "my_data.json", b"{}")
+
+    assert "something that is no folder stands there" in raised.value.words(str)
 
 
 async def test_erasing_leaves_no_file(tmp_path: Path) -> None:

@@ -213,3 +213,19 @@ def test_erasure_takes_what_was_typed(terminal: PseudoTerminal, data: Path) -> N
     assert "You said: 'después'" in seen
     assert "Erased 1" in seen
     assert "Bogot" not in (data / "console_history").read_text(encoding="utf-8")
+
+
+def test_an_erasure_in_another_terminal(terminal: PseudoTerminal, data: Path) -> None:
+    """What was typed here before is not to be had any more either, and what comes after is its owner's alone."""
+    person = Person(terminal)
+    person.say("Vivo en Bogotá")
+    (data / "console_history").unlink()
+    person.say("hola")
+    person.say("\x1b[A\x1b[A" + "!")
+
+    seen = person.leave()
+
+    assert "You said: 'hola'" in seen
+    assert "You said: 'Vivo en Bogotá!'" not in seen
+    assert "Bogot" not in (data / "console_history").read_text(encoding="utf-8")
+    assert stat.S_IMODE((data / "console_history").stat().st_mode) == 0o600
