@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from bot import BotError, Counters, Fact, Message, Passage, RagOptions, Recall, Retriever
@@ -74,8 +75,13 @@ def asked_before(messages: Sequence[Message]) -> list[str]:
 
 def takes_previous(retriever: Retriever) -> bool:
     """Whether a retriever understands a follow-up by `previous`: one of somebody's own need not know of it."""
+    return _takes_previous(getattr(retriever.retrieve, "__func__", retriever.retrieve))
+
+
+@lru_cache(maxsize=64)
+def _takes_previous(retrieve: Callable[..., Any]) -> bool:
     try:
-        return "previous" in inspect.signature(retriever.retrieve).parameters
+        return "previous" in inspect.signature(retrieve).parameters
     except (TypeError, ValueError):  # written in another language than Python
         return False
 

@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from plugins.ai.providers.stopwords import STOP
@@ -22,8 +24,8 @@ class Terms:
     def __init__(self, question: str) -> None:
         asked = dict.fromkeys(words(question))
         self.all = [word for word in asked if word not in STOP and (len(word) > 1 or word.isdigit())]
-        self._beginnings = frozenset(word[:2] for word in self.all)
-        self._meanings = frozenset(_meaning(word) for word in self.all) - {None}
+        meanings = {meaning for word in self.all if (meaning := _meaning(word)) is not None}
+        self._beginnings: set[str | int] = {word[:2] for word in self.all} | meanings
         self._by_word: dict[str, frozenset[str]] = {}
         self._by_text: dict[str, frozenset[str]] = {}
 
@@ -31,16 +33,27 @@ class Terms:
         """Those of the words that a text holds."""
         found = self._by_text.get(text)
         if found is None:
-            found = self._by_text[text] = frozenset[str]().union(*map(self._of_word, words_of_document(text)))
+            by_beginning = _by_beginning(text)
+            words = frozenset[str]().union(*(by_beginning.get(beginning, ()) for beginning in self._beginnings))
+            found = self._by_text[text] = frozenset[str]().union(*map(self._of_word, words))
         return found
 
     def _of_word(self, word: str) -> frozenset[str]:
         found = self._by_word.get(word)
         if found is None:
-            may_be = word[:2] in self._beginnings or _meaning(word) in self._meanings
-            found = frozenset(term for term in self.all if term == word or _kin(term, word)) if may_be else frozenset[str]()
-            self._by_word[word] = found
+            found = self._by_word[word] = frozenset(term for term in self.all if term == word or _kin(term, word))
         return found
+
+
+@lru_cache(maxsize=8192)
+def _by_beginning(text: str) -> Mapping[str | int, Sequence[str]]:
+    """The words of a document's text by their first two letters, and by what they mean: no other can be kin to a word of a question."""
+    found: dict[str | int, list[str]] = defaultdict(list)
+    for word in dict.fromkeys(words_of_document(text)):
+        found[word[:2]].append(word)
+        if (meaning := _meaning(word)) is not None:
+            found[meaning].append(word)
+    return dict(found)
 
 
 def _kin(term: str, word: str) -> bool:
