@@ -13,6 +13,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,13 @@ GRAM_WEIGHT = 0.6  # beside 1 for a word and its prefix, in the order of the chu
 STEM_SHARE, GRAM_SHARE = 1.6, 0.3  # of a word's first four letters and of its other pieces, beside 1, in the share that a chunk holds
 PREFIX = 5
 GRAM = 4
+BUILT_AT_ONCE = 2_048  # chunks whose postings are made in one go: no more than a moment
+LONGEST_FORM = 64
+LONG = 300  # postings of a feature: fewer are picked one by one, more are copied whole
+MOST_FORMS = 300_000  # then they are forgotten and met anew
+MOST_REMEMBERED, REMEMBERED_BYTES = 256, 16 << 20  # scores of the latest questions
 BACKGROUND = 200  # the share is told as though so many other chunks stood by: in a small library every word counts about the same
-SEGMENT_SLOTS = 8_192  # a joined segment is never longer: building one takes no more than a moment and 200 MB
-STOP = -1
+SEGMENT_SLOTS = 16_384  # a joined segment is never longer: joining takes no more than a moment
 
 _WORD = re.compile(r"\w+")
 Array = np.ndarray[Any, Any]
@@ -56,58 +62,81 @@ def features(word: str) -> list[tuple[str, float, float]]:
     return [(word, 1.0, 1.0), (word[:PREFIX] + "*", 1.0, 1.0), *pieces]
 
 
+@lru_cache(maxsize=1 << 14)
+def _found_by(word: str) -> tuple[tuple[str, float, float], ...]:
+    return tuple(features(word))
+
+
 class Vocabulary(dict[str, int]):
-    """Numbers each word form and knows its features. Looking up a form that is new adds it; a stop word is `STOP`."""
+    """Numbers features, and knows those of each *form*: a stretch of text without a blank, as it stands, of any number of words.
+
+    Looking up a form that is new adds it. Forms are kept so that a text need not be taken apart in Python: most of a text are forms that
+    were seen before.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.feature_ids: dict[str, int] = {}
-        self._flat = array("i")
+        self._forget_forms()
+
+    def _forget_forms(self) -> None:
+        self.clear()
+        self._flat = array("i")  # the features of form i stand at starts[i] : starts[i + 1]
         self._starts = array("q", [0])
-        self._folded: dict[str, int] = {}
+        self._words = array("i")  # how many words form i has, stop words aside
 
     def __missing__(self, form: str) -> int:
-        word = fold(form)
-        if word in STOP_WORDS or not word:
-            number = STOP
-        elif (number := self._folded.get(word, STOP)) == STOP:
-            number = self._folded[word] = len(self._starts) - 1
-            known = self.feature_ids
-            self._flat.extend([known.setdefault(name, len(known)) for name, *_ in features(word)])
-            self._starts.append(len(self._flat))
-        self[form] = number
+        known, count = self.feature_ids, 0
+        for word in map(fold, words(form)):
+            if word and word not in STOP_WORDS:
+                self._flat.extend([known.setdefault(name, len(known)) for name, *_ in features(word)])
+                count += 1
+        self._starts.append(len(self._flat))
+        self._words.append(count)
+        number = len(self._words) - 1
+        if len(form) <= LONGEST_FORM:
+            self[form] = number
         return number
 
-    def numbers(self, text: str) -> Array:
-        """The text as the numbers of its words, stop words left out."""
-        found = np.fromiter(map(self.__getitem__, words(text)), dtype=np.int32)
-        return np.asarray(found[found != STOP])
+    def read(self, texts: Sequence[str]) -> tuple[Array, Array, Array]:
+        """The features of the texts, one text after another, how many each text has, and how many words."""
+        if len(self._words) > MOST_FORMS:
+            self._forget_forms()
+        read = [np.fromiter(map(self.__getitem__, text.split()), dtype=np.int32) for text in texts]
+        forms, begins = np.concatenate(read), np.cumsum([0, *map(len, read)])
+        starts, count = np.array(self._starts), np.array(self._words)
+        found, sizes = starts[forms], (starts[1:] - starts[:-1])[forms]
+        return np.array(self._flat)[_ranges(found, sizes)], _sums(sizes, begins), _sums(count[forms], begins)
 
-    def expand(self, numbers: Array) -> tuple[Array, Array]:
-        """The features of each word in turn, and how many each word has."""
-        starts = np.array(self._starts)
-        begin, count = starts[numbers], (starts[1:] - starts[:-1])[numbers]
-        return np.array(self._flat)[_ranges(begin, count)], count
+
+def _sums(values: Array, begins: Array) -> Array:
+    """The sums of `values[begins[i] : begins[i + 1]]`."""
+    total = np.concatenate(([0], np.cumsum(values)))
+    return np.asarray(total[begins[1:]] - total[begins[:-1]])
 
 
 def _ranges(begin: Array, count: Array) -> Array:
     """The indices `begin[i] … begin[i] + count[i] - 1` of every i, one after another."""
-    ends = np.cumsum(count)
-    total = int(ends[-1]) if len(ends) else 0
+    ends = np.cumsum(count, dtype=begin.dtype)
     found = np.repeat(begin - (ends - count), count)
-    found += np.arange(total)
+    found += np.arange(len(found), dtype=found.dtype)
     return np.asarray(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The postings of a run of slots: for the feature `features[i]`, slots and counts at `offsets[i] : offsets[i + 1]`."""
+    """The postings of a run of slots: the feature `features[i]` is in the slots `slots[offsets[i] : offsets[i + 1]]`.
+
+    Most features are in a chunk once. Where one is there more often, its slots and counts stand besides in `slots_often` and `often`, at
+    `offsets_often[i] : offsets_often[i + 1]`. `lengths` are the words of each slot.
+    """
 
     features: Array
     offsets: Array
     slots: Array
-    counts: Array
-    tokens: Array
+    offsets_often: Array
+    slots_often: Array
+    often: Array
     lengths: Array
 
     @property
@@ -116,36 +145,29 @@ class Segment:
         return len(self.lengths)
 
 
-def build(vocabulary: Vocabulary, tokens: Array, lengths: Array) -> Segment:
-    """The segment of chunks whose words, one chunk after another, are `tokens`; chunk i has `lengths[i]` of them."""
+def build(found: Array, sizes: Array, lengths: Array) -> Segment:
+    """The segment of chunks whose features, one chunk after another, are `found`; chunk i has `sizes[i]` of them and `lengths[i]` words."""
     n = max(len(lengths), 1)
-    narrow = len(vocabulary.feature_ids) * n < 1 << 32  # half the memory, and sorted in half the time
-    found, count = vocabulary.expand(tokens)
+    narrow = int(found.max(initial=0)) * n + n < 1 << 32  # half the memory, and sorted in half the time
     keys = found.astype(np.uint32 if narrow else np.int64)
     np.multiply(keys, keys.dtype.type(n), out=keys)
-    np.add(keys, np.repeat(np.repeat(np.arange(len(lengths), dtype=keys.dtype), lengths), count), out=keys)
-    del found, count
+    np.add(keys, np.repeat(np.arange(len(lengths), dtype=keys.dtype), sizes), out=keys)
     keys.sort()
     first = _changes(keys)
+    counts = np.minimum(np.diff(first, append=len(keys)), 255).astype(np.uint8)
     feature, slot = np.divmod(keys[first], keys.dtype.type(n))
     starts = _changes(feature)
+    offsets = np.append(starts, len(feature)).astype(np.int32)
+    several = np.flatnonzero(counts > 1)
     return Segment(
-        features=feature[starts].astype(np.int64),
-        offsets=np.append(starts, len(feature)),
+        features=feature[starts].astype(np.int32),
+        offsets=offsets,
         slots=slot.astype(np.uint16),
-        counts=_counts(first, len(keys)),
-        tokens=tokens,
-        lengths=lengths,
+        offsets_often=np.searchsorted(several, offsets).astype(np.int32),
+        slots_often=slot[several].astype(np.uint16),
+        often=counts[several],
+        lengths=lengths.astype(np.int32),
     )
-
-
-def _counts(first: Array, end: int) -> Array:
-    """How long each run is that begins at `first`, at most 255."""
-    counts = np.empty(len(first), dtype=np.uint8)
-    if len(first):
-        np.minimum(first[1:] - first[:-1], 255, out=counts[:-1], casting="unsafe")
-        counts[-1] = min(end - int(first[-1]), 255)
-    return counts
 
 
 def _changes(ordered: Array) -> Array:
@@ -155,13 +177,78 @@ def _changes(ordered: Array) -> Array:
     return np.flatnonzero(starts)
 
 
+def joined(left: Segment, right: Segment) -> Segment:
+    """One segment with the slots of the left one and then those of the right one."""
+    features = np.sort(np.concatenate((left.features, right.features)), kind="stable")
+    features = features[_changes(features)]
+    at_left, at_right = np.searchsorted(features, left.features), np.searchsorted(features, right.features)
+    moved, moved_often = right.slots + np.uint16(left.size), right.slots_often + np.uint16(left.size)
+    ways = _Ways.of(len(features), (at_left, left.offsets), (at_right, right.offsets))
+    often = _Ways.of(len(features), (at_left, left.offsets_often), (at_right, right.offsets_often))
+    return Segment(
+        features=features,
+        offsets=ways.offsets,
+        slots=ways.put(left.slots, moved),
+        offsets_often=often.offsets,
+        slots_often=often.put(left.slots_often, moved_often),
+        often=often.put(left.often, right.often),
+        lengths=np.concatenate((left.lengths, right.lengths)),
+    )
+
+
 @dataclass(frozen=True, slots=True)
+class _Ways:
+    """Where the values of two segments go in the one that they become."""
+
+    offsets: Array
+    left: Array
+    right: Array
+
+    @classmethod
+    def of(cls, features: int, left: tuple[Array, Array], right: tuple[Array, Array]) -> "_Ways":
+        """`left` and `right`: which of the features theirs are, and where the values of each begin."""
+        (at_left, from_left), (at_right, from_right) = left, right
+        first, second = np.zeros(features, dtype=np.int32), np.zeros(features, dtype=np.int32)
+        first[at_left], second[at_right] = np.diff(from_left), np.diff(from_right)
+        offsets = np.zeros(features + 1, dtype=np.int32)
+        np.cumsum(first + second, out=offsets[1:])
+        return cls(
+            offsets,
+            _ranges(offsets[at_left], first[at_left]),
+            _ranges((offsets[:-1] + first)[at_right], second[at_right]),
+        )
+
+    def put(self, left: Array, right: Array) -> Array:
+        """The values of both."""
+        both = np.empty(len(left) + len(right), dtype=left.dtype)
+        both[self.left], both[self.right] = left, right
+        return both
+
+
 class Scores:
     """How well each slot answers a question: `bm25` to order by, `share` of the question's `weight` that the slot holds, 0 to 1."""
 
-    bm25: Array
-    share: Array
-    weight: float
+    __slots__ = ("_held", "_share", "_standing", "_telling", "bm25", "weight")
+
+    def __init__(self, bm25: Array, weight: float, standing: "_Standing", held: "Sequence[_Held]", telling: Array) -> None:
+        self.bm25 = bm25
+        self.weight = weight
+        self._standing = standing
+        self._held = held
+        self._telling = telling
+        self._share: Array | None = None
+
+    @property
+    def share(self) -> Array:
+        """Of every slot. Worked out when it is first asked for: to order by, nobody needs it."""
+        if self._share is None:
+            parts = [
+                np.bincount(found.slots(segment), np.repeat(self._telling[found.terms], found.sizes), segment.size)
+                for segment, found in zip(self._standing.segments, self._held, strict=True)
+            ]
+            held = np.concatenate(parts) * self._standing.alive if parts else np.zeros(0)
+            self._share = held / self.weight if self.weight else held
+        return self._share
 
 
 class Lexicon:
@@ -170,6 +257,7 @@ class Lexicon:
     def __init__(self) -> None:
         self._vocabulary = Vocabulary()
         self._segments: tuple[Segment, ...] = ()
+        self._standing = _Standing((), np.zeros(0, dtype=bool))
 
     @property
     def size(self) -> int:
@@ -178,87 +266,139 @@ class Lexicon:
 
     def add(self, texts: Sequence[str]) -> None:
         """Give each text the next slot."""
-        for start in range(0, len(texts), SEGMENT_SLOTS):
-            numbers = [self._vocabulary.numbers(text) for text in texts[start : start + SEGMENT_SLOTS]]
-            lengths = np.array([len(row) for row in numbers], dtype=np.int64)
-            segments = [*self._segments, build(self._vocabulary, np.concatenate(numbers), lengths)]
+        for start in range(0, len(texts), BUILT_AT_ONCE):
+            segments = [*self._segments, build(*self._vocabulary.read(texts[start : start + BUILT_AT_ONCE]))]
             while len(segments) > 1 and _joinable(segments[-2], segments[-1]):
-                right, left = segments.pop(), segments.pop()
-                tokens = np.concatenate((left.tokens, right.tokens))
-                segments.append(build(self._vocabulary, tokens, np.concatenate((left.lengths, right.lengths))))
+                segments[-2:] = [joined(segments[-2], segments[-1])]
             self._segments = tuple(segments)
 
     def score(self, question: str, alive: Array) -> Scores:
-        """Scores of every slot. `alive[slot]` is False for a chunk that was removed: it counts for nothing."""
-        segments = self._segments
-        size = sum(segment.size for segment in segments)
-        alive = alive[:size]
+        """Scores of every slot. `alive[slot]` is False for a chunk that was removed: it counts for nothing.
+
+        Whoever passes the same array again is answered from what was worked out before, so it is replaced, never changed.
+        """
+        standing = self._standing
+        if standing.segments is not self._segments or standing.given is not alive:
+            standing = self._standing = _Standing(self._segments, alive)
+        return standing.remembered(question) or standing.remember(question, self._score(question, standing))
+
+    def _score(self, question: str, standing: "_Standing") -> Scores:
         ids, weights, telling, unknown = self._question(question)
-        held = [_postings(segment, ids) for segment in segments]
-        starts = np.cumsum([0, *(segment.size for segment in segments)])
-        live = max(int(alive.sum()), 1)
+        held = [_held(segment, ids) for segment in standing.segments]
         frequency = np.zeros(len(ids))
-        for segment, start, found in zip(segments, starts, held, strict=False):
-            frequency[found.terms] += found.live(segment, alive[start : start + segment.size])
-        telling = telling * _idf(frequency, live + BACKGROUND)
-        total = float(telling.sum()) + unknown * _idf(0.0, live + BACKGROUND)
-        weights = weights * _idf(frequency, live)
-        lengths = np.concatenate([segment.lengths for segment in segments]) if segments else np.empty(0)
-        average = max(float(lengths @ alive) / live, 1.0)
-        bm25, share = np.zeros(size), np.zeros(size)
-        for segment, start, found in zip(segments, starts, held, strict=False):
-            slots, n = segment.slots[found.at], segment.size
-            counts = segment.counts[found.at].astype(np.float32)
-            norm = (K1 * (1 - B + B * segment.lengths / average)).astype(np.float32)
-            saturated = np.repeat(weights[found.terms], found.sizes) * (counts / (counts + norm[slots]))
-            bm25[start : start + n] = np.bincount(slots, weights=saturated, minlength=n)
-            share[start : start + n] = np.bincount(slots, weights=np.repeat(telling[found.terms], found.sizes), minlength=n)
-        return Scores(bm25 * alive, share * alive / total if total else share, total)
+        for segment, live, found in zip(standing.segments, standing.parts, held, strict=True):
+            frequency[found.terms] += found.sizes if live is None else found.live(segment, live)
+        telling = telling * _idf(frequency, standing.live + BACKGROUND)
+        weights = weights * _idf(frequency, standing.live)
+        parts = [
+            _saturated(segment, found, weights, *norms)
+            for segment, found, norms in zip(standing.segments, held, standing.norms, strict=True)
+        ]
+        bm25 = np.concatenate(parts) * standing.alive if parts else np.zeros(0)
+        return Scores(bm25, float(telling.sum()) + unknown * _idf(0.0, standing.live + BACKGROUND), standing, held, telling)
 
     def _question(self, question: str) -> tuple[Array, Array, Array, float]:
         """The features of a question that some chunk may hold, both their weights, and the weight in the share of those that none holds."""
         found: dict[str, tuple[float, float]] = {}
         for word in dict.fromkeys(map(fold, words(question))):
             if word and word not in STOP_WORDS:
-                for name, weight, telling in features(word):
-                    before = found.get(name, (0.0, 0.0))
-                    found[name] = (max(weight, before[0]), max(telling, before[1]))
+                for name, weight, telling in _found_by(word):
+                    before = found.get(name)
+                    found[name] = (weight, telling) if before is None else (max(weight, before[0]), max(telling, before[1]))
         ids = self._vocabulary.feature_ids
         known = [(ids[name], *both) for name, both in found.items() if name in ids]
         unknown = sum(telling for name, (_, telling) in found.items() if name not in ids)
         rows = np.array(known, dtype=np.float64).reshape(-1, 3)
-        return rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2], unknown
+        return rows[:, 0].astype(np.int32), rows[:, 1], rows[:, 2], unknown
 
 
 def _joinable(left: Segment, right: Segment) -> bool:
     return left.size <= 2 * right.size and left.size + right.size <= SEGMENT_SLOTS
 
 
+class _Standing:
+    """What every question meets: the segments, which of their slots live, and what follows from that alone."""
+
+    def __init__(self, segments: tuple[Segment, ...], given: Array) -> None:
+        self.segments = segments
+        self.given = given
+        ends = np.cumsum([0, *(segment.size for segment in segments)])
+        self.alive = given[: ends[-1]]
+        self.live = max(int(self.alive.sum()), 1)
+        cut = [self.alive[begin:end] for begin, end in pairwise(ends.tolist())]
+        self.parts = [None if part.all() else part for part in cut]
+        words = sum(float(segment.lengths @ part) for segment, part in zip(segments, cut, strict=True))
+        average = max(words / self.live, 1.0)
+        norms = [K1 * (1 - B + B * segment.lengths / average) for segment in segments]
+        self.norms = [(norm, 1 / (1 + norm)) for norm in norms]
+        self._most = min(MOST_REMEMBERED, REMEMBERED_BYTES // (16 * max(len(self.alive), 1)))
+        self._scores: dict[int, Scores] = {}
+        self._lock = Lock()
+
+    def remembered(self, question: str) -> Scores | None:
+        """The scores that were worked out for it: what was asked before is asked again with every question that follows it."""
+        return self._scores.get(hash(question))
+
+    def remember(self, question: str, scores: Scores) -> Scores:
+        """Keep them, and the latest few, by a number that tells nothing of the question."""
+        with self._lock:
+            while self._scores and len(self._scores) >= self._most:
+                del self._scores[next(iter(self._scores))]
+            if self._most:
+                self._scores[hash(question)] = scores
+        return scores
+
+
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What a segment holds of a question: the features by their position in it, how many postings each has, and where these are."""
+    """What a segment holds of a question: the features by their position in it, where the segment has them, and their postings."""
 
     terms: Array
-    sizes: Array
     at: Array
+    begin: Array
+    sizes: Array
+
+    def slots(self, segment: Segment) -> Array:
+        """The slots of each feature, one feature after another."""
+        return _pieces(segment.slots, self.begin, self.sizes)
 
     def live(self, segment: Segment, alive: Array) -> Array:
         """How many live chunks hold each of the terms."""
-        if alive.all():
-            return self.sizes
-        here = np.repeat(np.arange(len(self.terms)), self.sizes)
-        return np.bincount(here, weights=alive[segment.slots[self.at]], minlength=len(self.terms))
+        counted = np.cumsum(alive[self.slots(segment)], dtype=np.int32)
+        return np.diff(counted[np.cumsum(self.sizes) - 1], prepend=0)
 
 
-def _postings(segment: Segment, ids: Array) -> _Held:
+def _held(segment: Segment, ids: Array) -> _Held:
     if not len(segment.features) or not len(ids):
         nothing = np.empty(0, np.int64)
-        return _Held(nothing, nothing, nothing)
+        return _Held(nothing, nothing, nothing, nothing)
     found = np.minimum(np.searchsorted(segment.features, ids), len(segment.features) - 1)
     terms = np.flatnonzero(segment.features[found] == ids)
-    begin = segment.offsets[found[terms]]
-    sizes = segment.offsets[found[terms] + 1] - begin
-    return _Held(terms, sizes, _ranges(begin, sizes))
+    at = found[terms]
+    begin = segment.offsets[at]
+    return _Held(terms, at, begin, segment.offsets[at + 1] - begin)
+
+
+def _pieces(values: Array, begin: Array, sizes: Array) -> Array:
+    """`values[begin[i] : begin[i] + sizes[i]]` of every i, one after another."""
+    if int(sizes.sum()) <= LONG * len(sizes):
+        return np.asarray(values[_ranges(begin, sizes)])
+    ends = (begin + sizes).tolist()
+    return np.concatenate([values[start:end] for start, end in zip(begin.tolist(), ends, strict=True)])
+
+
+def _saturated(segment: Segment, found: _Held, weights: Array, norm: Array, once: Array) -> Array:
+    """The BM25 of every slot: as though each feature were there once, and then what those add that are there more often."""
+    weights = weights[found.terms]
+    scores = np.bincount(found.slots(segment), np.repeat(weights, found.sizes), segment.size) * once
+    begin = segment.offsets_often[found.at]
+    sizes = segment.offsets_often[found.at + 1] - begin
+    at = _ranges(begin, sizes)
+    if not len(at):
+        return np.asarray(scores)
+    slots, counts = segment.slots_often[at], segment.often[at]
+    gain = counts / (counts + norm[slots]) - once[slots]
+    return np.asarray(scores + np.bincount(slots, np.repeat(weights, sizes) * gain, segment.size))
 
 
 def _idf(frequency: Any, live: int) -> Any:

@@ -1,10 +1,12 @@
 """The lexical leg finds by words, their beginnings and their pieces, and knows how much of a question a chunk holds."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.rag.lexical import Lexicon, Scores, Vocabulary, fold, words
+from plugins.rag import lexical
+from plugins.rag.lexical import MOST_REMEMBERED, Lexicon, Scores, Vocabulary, fold, words
 
 DOCUMENTS = [
     "El envío a Canarias tarda siete días.",
@@ -107,10 +109,45 @@ def test_an_empty_index_answers_nothing() -> None:
     assert found.bm25.size == found.share.size == 0
 
 
-def test_the_vocabulary_numbers_forms_by_their_folded_word() -> None:
-    """Forms that differ in case and accent alone are one word."""
-    vocabulary = Vocabulary()
+def test_forms_of_one_word_have_its_features() -> None:
+    """Forms that differ in case, accent or what stands around them alone are one word; one form may be several words, or none."""
+    found, sizes, lengths = Vocabulary().read(["Año", "«ANO»,", "ano/2024", "— de", ""])
 
-    assert vocabulary["Año"] == vocabulary["ANO"] == vocabulary["ano"]
+    assert list(lengths) == [1, 1, 2, 0, 0]
+    np.testing.assert_array_equal(found[: sizes[0]], found[sizes[0] : 2 * sizes[0]])
+    assert sizes[2] > sizes[0]
+    assert list(sizes[3:]) == [0, 0]
     assert fold("ÑANDÚ") == "nandu"
     assert words("24/7, v2.0; snake_case") == ["24", "7", "v2", "0", "snake", "case"]
+
+
+def test_forms_may_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that no text can fill the memory with words of its own; what they are found by keeps its number."""
+    monkeypatch.setattr(lexical, "MOST_FORMS", 3)
+    lexicon = Lexicon()
+    for text in (*DOCUMENTS, "x" * 20_000):
+        lexicon.add([text])
+
+    assert len(lexicon._vocabulary) < 12
+    np.testing.assert_allclose(lexicon.score("envío a Canarias", np.ones(5, dtype=bool)).bm25[:4], _scores_of_five("envío a Canarias")[:4])
+
+
+def _scores_of_five(question: str) -> np.ndarray:
+    return scores([*DOCUMENTS, "x" * 20_000], question).bm25
+
+
+def test_a_question_asked_again_is_answered_from_what_there_is_now() -> None:
+    """What was worked out for a question is kept, a bounded number of times, and only as long as nothing is added or removed."""
+    lexicon = Lexicon()
+    lexicon.add(DOCUMENTS)
+    alive = np.ones(4, dtype=bool)
+    first = lexicon.score("envío", alive)
+    for number in range(2 * MOST_REMEMBERED):
+        lexicon.score(f"envío {number}", alive)
+
+    assert len(lexicon._standing._scores) == MOST_REMEMBERED
+    np.testing.assert_array_equal(lexicon.score("envío", alive).bm25, first.bm25)
+    assert lexicon.score("envío", alive) is lexicon.score("envío", alive)
+    assert not lexicon.score("envío", np.zeros(4, dtype=bool)).bm25.any()
+    lexicon.add(["otro envío"])
+    assert lexicon.score("envío", np.ones(5, dtype=bool)).bm25[4] > 0
