@@ -11,18 +11,20 @@ from plugins.ai.window import Window
 
 MOST_CHATS = 2_000  # windows held in RAM beside the table
 MOST_CHATS_ALONE = 50_000  # where RAM is all there is
+PRUNE_EVERY = 20  # messages of a chat: what no window can hold any more leaves the table then, and not in every turn
 
 Also = Callable[[Transaction], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A chat at the start of a turn. `stored` is the reply that the turn has got before, `answer` what the model said then."""
+    """A chat at the start of a turn. `stored` is the reply that the turn has got before; `prunes`: old messages leave with this turn."""
 
     window: Window
     marks: Marks = field(default_factory=dict)
     stored: Mapping[str, Any] | None = None
     token: object = None
+    prunes: bool = False
 
 
 class History(Protocol):
@@ -165,16 +167,17 @@ class InTable:
         marks = await self._fence.mark(*filter(None, (user_id, chat_key)))
         head = await self._messages.head(chat_key, turn_id)
         token = (marks[chat_key], head.last)
+        prunes = head.seq % PRUNE_EVERY >= PRUNE_EVERY - 2  # a turn adds two: it is the one that fills up the twenty
         if revised is not None:  # seldom, and no window of anyone else
             messages = await self._messages.get_history(chat_key, self._max_size + 1, without=revised)
-            return Opening(Window(chat_key, tuple(messages), self._max_size), marks, head.reply, token)
+            return Opening(Window(chat_key, tuple(messages), self._max_size), marks, head.reply, token, prunes)
         held = self._windows.get(chat_key)
         if held is None or held[0] != token:
             # one more than fits, so that an answer whose question is too old leaves with it
             messages = await self._messages.get_history(chat_key, self._max_size + 1) if head.last else []
             held = (token, Window(chat_key, tuple(messages), self._max_size))
             self._windows.put(held[1], token)
-        return Opening(held[1], marks, head.reply, token)
+        return Opening(held[1], marks, head.reply, token, prunes)
 
     async def keep(self, opening: Opening, kept: Turn, also: Sequence[Also]) -> None:
         """Both messages and `also`, in one transaction behind the fence."""
@@ -185,6 +188,8 @@ class InTable:
                 return
             for each in also:
                 await each(tx)
+            if opening.prunes:
+                await self._messages.prune(tx, chat_key, keep=self._max_size + 1)
         window = opening.window.append(kept.question).append(kept.answer)
         self._windows.put(window, (opening.marks[chat_key], last))
 

@@ -11,6 +11,7 @@ from bot import Database, Message, Reader, Row, Transaction
 _COLUMNS = "id, chat_key, user_id, role, content, created_at"
 _HEAD = (
     "SELECT (SELECT id FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT 1) AS last,"
+    " (SELECT MAX(seq) FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key) AS seq,"
     " (SELECT reply FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key AND turn_id = :turn_id"
     " AND role = 'assistant') AS reply"
 )
@@ -27,6 +28,10 @@ _ADD_TURN = (
 )
 _REVISED = (
     "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key AND message = :message AND COALESCE(turn_id, '') <> :turn_id"
+)
+_PRUNE = (
+    "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key AND seq < (SELECT MIN(kept.seq) FROM"
+    " (SELECT seq FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT :keep) kept)"
 )
 _EMPTY = "DELETE FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key"
 _OF_PERSON = "agent_id = :agent_id AND (user_id = :user_id OR chat_key = :user_id)"
@@ -48,10 +53,14 @@ _COUNT_CHATS = "SELECT COUNT(DISTINCT chat_key) AS n FROM messages WHERE agent_i
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a chat stands: the id of its last message, and the stored reply of a turn that was answered before."""
+    """Where a chat stands: the id of its last message, and the stored reply of a turn that was answered before.
+
+    `seq` is the number of that message: they are counted up, whatever leaves.
+    """
 
     last: str | None
     reply: dict[str, Any] | None
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class Messages:
     async def head(self, chat_key: str, turn_id: str | None) -> Head:
         """The end of a chat, and the reply that `turn_id` has got, if any: one trip to the database."""
         row = await self._database.one(_HEAD, {"chat_key": chat_key, "turn_id": turn_id or ""})
-        return Head(row["last"], json.loads(row["reply"]) if row["reply"] else None) if row else Head(None, None)
+        return Head(row["last"], json.loads(row["reply"]) if row["reply"] else None, int(row["seq"] or 0)) if row else Head(None, None)
 
     async def get_history(self, chat_key: str, limit: int, *, without: str | None = None) -> list[Message]:
         """The newest `limit` messages of a chat, oldest first; `without` those of the turn that answered this message."""
@@ -111,6 +120,10 @@ class Messages:
         if turn.revises and turn.message is not None:
             await tx.run(_REVISED, {"chat_key": chat_key, "message": turn.message, "turn_id": turn.turn_id or ""})
         return answered if await tx.run(_ADD_TURN, row) else None
+
+    async def prune(self, tx: Transaction, chat_key: str, *, keep: int) -> int:
+        """Delete the messages of a chat but for the newest `keep`; how many left."""
+        return await tx.run(_PRUNE, {"chat_key": chat_key, "keep": keep})
 
     async def empty(self, tx: Transaction, chat_key: str) -> int:
         """Delete the messages of a chat; how many left."""
