@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from bot.accepting import Joins
 from bot.context import User
-from bot.database import open_database
+from bot.database import open_database, password
 from bot.dispatch import Dispatcher
 from bot.errors import BotError, ConfigurationError
 from bot.fence import SubjectFence
@@ -45,7 +45,8 @@ class Configuration:
     def secrets(self) -> list[str]:
         """Every value that must never reach the log."""
         values = [value for section in self.sections.values() for value in dict(section).values()]
-        return [value.get_secret_value() for value in values if hasattr(value, "get_secret_value")]
+        held = [value.get_secret_value() for value in values if hasattr(value, "get_secret_value")]
+        return [secret for secret in (password(self.settings.database_url), *held) if secret]
 
 
 def configure(environment: Mapping[str, str], *, registry: Registry | None = None, toml: Path = Path(TOML)) -> Configuration:

@@ -16,7 +16,7 @@ from typing import Any
 
 from bot import log
 from bot.app import Bot, Configuration, configure, open_bot
-from bot.database import SQLITE
+from bot.database import SQLITE, shown
 from bot.errors import BotError, ConfigurationError, ModelError, StorageError, TransportError
 from bot.i18n import Catalogs, detect
 from bot.ports import IngestOutcome, Provider
@@ -383,7 +383,7 @@ async def _check(configuration: Configuration, parsed: argparse.Namespace, _: Ge
     print(f"configuration: ok ({len(configuration.sections)} sections, languages {', '.join(configuration.catalogs.languages)})")
     worst = OK
     async with open_bot(configuration, warm=False) as bot:
-        print(f"database: ok ({configuration.settings.database_url})")
+        print(f"database: ok ({shown(configuration.settings.database_url)})")
         for name, check in (("model", _check_model), ("index", _check_index)):
             try:
                 print(f"{name}: ok ({await check(bot)})", flush=True)

@@ -147,11 +147,11 @@ async def restore(tx: Transaction, user_id: str, exported: Any) -> int:
     """Take back what `export` gave, at the end of each chat; a message that is there already stays one."""
     came = 0
     for one in exported:
-        message = {"chat_key": one["chat"], "role": one["role"], "content": one["content"], "created_at": one["at"]}
+        message = {"chat_key": one["chat"], "role": one["role"], "content": one["content"], "created_at": int(one["at"])}
         if message["role"] not in ("user", "assistant") or not all(isinstance(message[name], str) for name in ("chat_key", "content")):
             raise ValueError("a message has a chat, a role, a content and a time")
         if await tx.one(_THERE, {**message, "user_id": user_id}) is None:
-            came += await tx.run(_ADD, {**message, "id": uuid.uuid4().hex, "user_id": user_id, "created_at": int(one["at"])})
+            came += await tx.run(_ADD, {**message, "id": uuid.uuid4().hex, "user_id": user_id})
     return came
 
 

@@ -9,7 +9,7 @@ import pytest
 from bot import Database, open_database
 from bot.registry import Migrations
 
-ENGINES = ("sqlite file", "sqlite memory")
+ENGINES = ("sqlite file", "sqlite memory", "postgres")
 
 NOTES = """
 CREATE TABLE notes (
@@ -33,7 +33,10 @@ def open_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     folder = tmp_path / "migrations"
     folder.mkdir()
     (folder / "0001_notes.sql").write_text(NOTES, encoding="utf-8")
-    url = "sqlite:///:memory:" if request.param == "sqlite memory" else f"sqlite:///{tmp_path / 'bot.db'}"
+    if request.param == "postgres":
+        url = str(request.getfixturevalue("postgres_url"))
+    else:
+        url = "sqlite:///:memory:" if request.param == "sqlite memory" else f"sqlite:///{tmp_path / 'bot.db'}"
 
     def open_it(agent_id: str = "default") -> AbstractAsyncContextManager[Database]:
         return open_database(url, agent_id=agent_id, migrations=[Migrations("notes", folder)])
