@@ -3,15 +3,15 @@
 import asyncio
 import itertools
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import aiosqlite
 
+from bot.database.trips import TOGETHER, Connection, Outcome, Statement, Trips
 from bot.errors import StorageError
 from bot.ports import Database, Params, Row, Transaction
 
@@ -21,8 +21,6 @@ BUSY_MS = 10_000
 READERS = 2
 WAL_TRIES, SCRUB_TRIES, TRY_SECONDS = 40, 10, 0.05
 NO_PARAMS: Mapping[str, Any] = {}
-TOGETHER = "several statements; after one that fails the rest is left"
-EACH = "several statements, each by itself"
 
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_MS}",
@@ -49,69 +47,9 @@ async def open_sqlite(path: Path | None, *, agent_id: str) -> AsyncIterator[Data
         yield SQLite(writer, readers, where=where, agent_id=agent_id)
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """One statement of a transaction. `params` of several rows execute it for each; fewer rows than `least` are an error: `otherwise`."""
-
-    sql: str
-    params: Mapping[str, Any] | Sequence[Mapping[str, Any]] = field(default_factory=dict)
-    least: int = 0
-    otherwise: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What one statement returned, and how many rows it changed."""
-
-    rows: list[Any]
-    changed: int
-
-
-class _Outcomes(list[_Outcome]):
-    """What a trip brings back, in the form of a cursor: all that aiosqlite asks of one is this."""
-
-    def fetchall(self) -> "_Outcomes":
-        return self
-
-
-@dataclass(slots=True)
-class _Trip:
-    """Statements of several tasks, and what became of each once the thread has been at them."""
-
-    statements: Sequence[_Statement]
-    outcomes: list[_Outcome | Exception] = field(default_factory=list)
-
-
-class _Connection(sqlite3.Connection):
-    """Takes several statements at once: a trip to the connection's thread costs more than most statements."""
-
-    def execute(self, sql: str, *parameters: Any) -> Any:
-        if sql == TOGETHER:
-            return _Outcomes(map(self._outcome, parameters[0]))
-        if sql == EACH:
-            trip: _Trip = parameters[0]
-            trip.outcomes = list(map(self._outcome_or_error, trip.statements))
-            return _Outcomes()
-        return super().execute(sql, *parameters)
-
-    def _outcome(self, statement: _Statement) -> _Outcome:
-        before = self.total_changes
-        if isinstance(statement.params, Mapping):
-            rows = super().execute(statement.sql, statement.params).fetchall()
-        else:
-            rows = super().executemany(statement.sql, statement.params).fetchall()
-        return _Outcome(rows, self.total_changes - before)
-
-    def _outcome_or_error(self, statement: _Statement) -> _Outcome | Exception:
-        try:
-            return self._outcome(statement)
-        except Exception as error:  # noqa: BLE001 - it is raised where the statement came from
-            return error
-
-
 @asynccontextmanager
 async def _connect(where: str) -> AsyncIterator[aiosqlite.Connection]:
-    async with aiosqlite.connect(where, isolation_level=None, cached_statements=256, factory=_Connection) as connection:
+    async with aiosqlite.connect(where, isolation_level=None, cached_statements=256, factory=Connection) as connection:
         connection.row_factory = sqlite3.Row
         for pragma in _PRAGMAS:
             await connection.execute_fetchall(pragma)
@@ -131,88 +69,6 @@ async def _use_wal(writer: aiosqlite.Connection) -> None:
             return
 
 
-class _Trips:
-    """Statements of several tasks that want one connection go together, each by itself: where it writes, a transaction of its own.
-
-    Whoever finds nobody under way goes at once, and takes those along who come while it waits until the connection is `free`. Those who
-    come later go next.
-    """
-
-    def __init__(
-        self, connection: aiosqlite.Connection, where: str, free: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    ) -> None:
-        self._connection = connection
-        self._where = where
-        self._free = free
-        self._waiting: list[tuple[_Statement, asyncio.Future[_Outcome | Exception]]] = []
-        self._under_way = False
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def before(self) -> int:
-        """How many are before one who comes now."""
-        return self._under_way + len(self._waiting)
-
-    async def take(self, statement: _Statement) -> _Outcome:
-        """What a statement gives. Raises StorageError. One that is cancelled may be executed all the same."""
-        with _storage_errors(self._where):
-            outcome = await self._wait(statement) if self._under_way else (await self._go(statement))[0]
-            if isinstance(outcome, Exception):
-                raise outcome
-        return outcome
-
-    async def _wait(self, statement: _Statement) -> _Outcome | Exception:
-        answer: asyncio.Future[_Outcome | Exception] = asyncio.get_running_loop().create_future()
-        self._waiting.append((statement, answer))
-        return await answer
-
-    async def _go(self, *own: _Statement) -> list[_Outcome | Exception]:
-        """What becomes of these, and of those that wait."""
-        self._under_way = True
-        try:
-            async with self._free():
-                others, self._waiting = [one for one in self._waiting if not one[1].done()], []
-                trip = _Trip([*own, *(statement for statement, _ in others)])
-                answers = [answer for _, answer in others]
-                try:
-                    await self._connection.execute_fetchall(EACH, trip)
-                except asyncio.CancelledError:  # the thread goes on, and the others want to know
-                    self._aside(self._tell_later(trip, answers))
-                    raise
-                except Exception as error:  # noqa: BLE001 - it is raised where the statements came from
-                    trip.outcomes = [error] * len(trip.statements)
-                _tell(answers, trip.outcomes[len(own) :])
-            return trip.outcomes
-        finally:
-            self._under_way = bool(self._waiting)
-            if self._waiting:
-                self._aside(self._go_on())
-
-    async def _go_on(self) -> None:
-        await self._go()
-
-    async def _tell_later(self, trip: _Trip, answers: Sequence["asyncio.Future[_Outcome | Exception]"]) -> None:
-        try:
-            await self._connection.execute_fetchall("SELECT 1")  # after what the thread is at
-            _tell(answers, trip.outcomes[-len(answers) :])
-        except Exception as error:  # noqa: BLE001 - it is raised where the statements came from
-            _tell(answers, [error] * len(answers))
-        finally:
-            for answer in answers:
-                answer.cancel()
-
-    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-def _tell(answers: Sequence["asyncio.Future[_Outcome | Exception]"], outcomes: Sequence[_Outcome | Exception]) -> None:
-    for answer, outcome in zip(answers, outcomes, strict=True):
-        if not answer.done():
-            answer.set_result(outcome)
-
-
 class _Transaction:
     """What `transaction()` gives. It begins with its first trip; after a statement that failed it takes no more, as on PostgreSQL."""
 
@@ -222,35 +78,35 @@ class _Transaction:
         self._connection = connection
         self._where = where
         self.agent_id = agent_id
-        self._soon: list[_Statement] = []
+        self._soon: list[Statement] = []
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
-        return _rows(await self._trip(_Statement(sql, _filled(params, self.agent_id))))
+        return _rows(await self._trip(Statement(sql, _filled(params, self.agent_id))))
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         return next(iter(await self.all(sql, params)), None)
 
     async def run(self, sql: str, params: Params = NO_PARAMS) -> int:
-        return (await self._trip(_Statement(sql, _filled(params, self.agent_id)))).changed
+        return (await self._trip(Statement(sql, _filled(params, self.agent_id)))).changed
 
     async def many(self, sql: str, rows: Sequence[Params]) -> None:
-        await self._trip(_Statement(sql, [_filled(row, self.agent_id) for row in rows]))
+        await self._trip(Statement(sql, [_filled(row, self.agent_id) for row in rows]))
 
     async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
         self._check()
-        self._soon.append(_Statement(sql, _filled(params, self.agent_id), least, otherwise))
+        self._soon.append(Statement(sql, _filled(params, self.agent_id), least, otherwise))
 
     async def commit(self) -> None:
         """End it. What is checked is looked at first: a commit cannot be taken back. Raises what `otherwise` is."""
         if any(statement.otherwise for statement in self._soon):
             await self._trip()
         if self._soon or self.state == "open":
-            await self._trip(_Statement("COMMIT"))
+            await self._trip(Statement("COMMIT"))
 
-    async def _trip(self, *last: _Statement) -> _Outcome:
+    async def _trip(self, *last: Statement) -> Outcome:
         """What has waited for a trip, and what is asked now, whose outcome is returned."""
         self._check()
-        begin = [_Statement("BEGIN IMMEDIATE")] if self.state == "new" else []
+        begin = [Statement("BEGIN IMMEDIATE")] if self.state == "new" else []
         going, self._soon = [*begin, *self._soon, *last], []
         self.state = "open"
         try:
@@ -262,7 +118,7 @@ class _Transaction:
         except BaseException:
             self.state = "failed"
             raise
-        last_outcome: _Outcome = outcomes[-1]
+        last_outcome: Outcome = outcomes[-1]
         return last_outcome
 
     def _check(self) -> None:
@@ -281,8 +137,8 @@ class SQLite:
         self._writer = writer
         self._where = where
         self._alone = readers[0] is writer
-        self._writes = _Trips(writer, where, self._writing)
-        self._reads = [_Trips(reader, where) for reader in readers]
+        self._writes = Trips(writer, self._writing)
+        self._reads = [Trips(reader) for reader in readers]
         self._lock = asyncio.Lock()
         self._holder: asyncio.Task[Any] | None = None
         self._open: _Transaction | None = None
@@ -302,15 +158,17 @@ class SQLite:
         """The rows of one SELECT as bare values: making dictionaries takes as long as reading them."""
         return (await self._read(sql, params)).rows
 
-    async def _read(self, sql: str, params: Params) -> _Outcome:
+    async def _read(self, sql: str, params: Params) -> Outcome:
         shared = self._alone and not (self._open and self._inside.get() is self._open)
         trips = self._writes if shared else min(self._reads, key=lambda reader: reader.before)
-        return await trips.take(_Statement(sql, _filled(params, self.agent_id)))
+        with _storage_errors(self._where):
+            return await trips.take(Statement(sql, _filled(params, self.agent_id)))
 
     async def write(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         """One statement that is a transaction of its own, in one trip to the thread; the rows that it returns."""
         self._is_no_holder()
-        return _rows(await self._writes.take(_Statement(sql, _filled(params, self.agent_id))))
+        with _storage_errors(self._where):
+            return _rows(await self._writes.take(Statement(sql, _filled(params, self.agent_id))))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -427,7 +285,7 @@ def _filled(params: Params, agent_id: str) -> dict[str, Any]:
     return {"agent_id": agent_id, **{name: clean(value) for name, value in params.items()}}
 
 
-def _rows(outcome: _Outcome) -> list[Row]:
+def _rows(outcome: Outcome) -> list[Row]:
     return [dict(row) for row in outcome.rows]
 
 
