@@ -46,6 +46,7 @@ _NUMBER = re.compile(
     r"\d{1,3}(?:(?P<blank>[ \u00a0\u202f\u2009'’])\d{3}(?:(?P=blank)\d{3})*)(?!\d)(?:[.,]\d+)?"
     r"|(?<!\d)(?<![^\W\d_])(?<![^\W\d_]-)\d+(?:[.,]\d+)*"
 )
+_DIGIT = re.compile(r"\d")
 _ANY_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SCALE = re.compile(r"\s?(mil|miles|millones|millón|millon|thousand|million|billion|[kKM])\b")
 _SCALES = {"mil": 3, "miles": 3, "thousand": 3, "k": 3, "K": 3, "billion": 9}
@@ -105,6 +106,8 @@ def _sentences(answer: str, marks: Sequence[citations.Citation]) -> Iterator[tup
 def figures(text: str) -> list[tuple[str, Readings]]:
     """The dates, times and numbers of a text, in order, each as it is spelled and with all that it may mean."""
     found: list[tuple[int, str, Readings]] = []
+    if not _DIGIT.search(text):
+        return []
     rest = text
     for pattern in (*_DATES, _TIME, _NUMBER):
         for match in pattern.finditer(rest):
