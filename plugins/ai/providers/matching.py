@@ -45,7 +45,7 @@ class Terms:
         return found
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _by_beginning(text: str) -> Mapping[str | int, Sequence[str]]:
     """The words of a document's text by their first two letters, and by what they mean: no other can be kin to a word of a question."""
     found: dict[str | int, list[str]] = defaultdict(list)
@@ -80,7 +80,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c)))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def words_of_document(text: str) -> tuple[str, ...]:
     """The words of a sentence or heading of a document. They are kept: not for what a person says, which may have to be forgotten."""
     return tuple(words(text))
