@@ -115,7 +115,8 @@ class Ours:
     def add(self, passages: Mapping[str, str]) -> None:
         """Let passages answer."""
         documents = {
-            name: [Chunk(name, 0, text, "", digest=text, metadata={"language": self._language})] for name, text in passages.items()
+            name: [Chunk(name, 0, text, "", digest=text, metadata=json.dumps({"language": self._language}))]
+            for name, text in passages.items()
         }
         self._index.show(self._index.stage(documents, self._vectors))
 

@@ -1,14 +1,11 @@
 """Keeps the store and the index one: what is stored is searchable, what was taken away answers no more, whatever fails in between."""
 
 import asyncio
-import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ from plugins.rag.storage import Damaged, Storage, Store, StoredChunk, StoredDocu
 log = logging.getLogger(__name__)
 Array = np.ndarray[Any, Any]
 OnError = Callable[[Exception], None]
+GROUP_CHUNKS = 2_048  # what is taken over from the store in one go
 IN_A_THREAD = 30_000  # chunks: searching more takes long enough to be worth a thread
 QUESTION_SECONDS = 4.0  # an embedder that is slower leaves the question to the lexical leg
 
@@ -80,16 +78,20 @@ class Collection:
             return
         stored = {document.id: document for document in await store.documents()}
         fresh = [d for d in stored.values() if (mine := self.documents.get(d.id)) is None or mine.generation != d.generation]
-        chunks: dict[str, list[StoredChunk]] = {document.id: [] for document in fresh}
-        async for page in store.chunks(fresh):
-            for chunk in page:
-                chunks[chunk.document_id].append(chunk)
-        damaged = await asyncio.to_thread(_damaged, fresh, chunks)
+        slots: dict[str, range] = {}
+        damaged: list[str] = []
+        for some in _groups(fresh):
+            chunks: dict[str, list[StoredChunk]] = {document.id: [] for document in some}
+            async for page in store.chunks(some):
+                for chunk in page:
+                    chunks[chunk.document_id].append(chunk)
+            bad = await asyncio.to_thread(_damaged, some, chunks)
+            sound = [(document, chunks[document.id]) for document in some if document.id not in bad]
+            slots |= (await self._stage(sound, await self._known(store, chunks))).slots
+            damaged += bad
         if damaged:
             await self._give_up(store, damaged, stored)
-            fresh = [document for document in fresh if document.id not in damaged]
-        gone = [name for name in self.documents if name not in stored]
-        await self._show([(document, chunks.get(document.id, [])) for document in fresh], await self._known(store, chunks), drop=gone)
+        await self._show(Staged(slots), drop=[name for name in self.documents if name not in stored])
         self.documents = stored
         self._generation = generation
 
@@ -108,14 +110,13 @@ class Collection:
         kept = await store.vectors(self._embedder.id, digests) if digests else {}
         return await asyncio.to_thread(_unpacked, kept)
 
-    async def _show(
-        self, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], vectors: Mapping[str, Array], *, drop: Sequence[str] = ()
-    ) -> None:
-        index = self._index
-        staged = await asyncio.to_thread(_staged, index, documents, vectors)
-        index.show(staged, drop=drop)
-        if index.worn:
-            self._index = await asyncio.to_thread(index.rebuilt)
+    async def _stage(self, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], vectors: Mapping[str, Array]) -> Staged:
+        return await asyncio.to_thread(_staged, self._index, documents, vectors)
+
+    async def _show(self, staged: Staged, *, drop: Sequence[str] = ()) -> None:
+        self._index.show(staged, drop=drop)
+        if self._index.worn:
+            self._index = await asyncio.to_thread(self._index.rebuilt)
 
     # ------------------------------------------------------------------------------------ changing
 
@@ -135,7 +136,7 @@ class Collection:
             embedded = await self._embed(store, {digest: text for digest, text in wanted.items() if digest not in vectors}, vectors)
         finished = await asyncio.to_thread(lambda: [(sealed(document, chunks), chunks) for document, chunks in documents])
         generation = await store.write(finished, remove=remove)
-        await self._show(finished, vectors, drop=remove)
+        await self._show(await self._stage(finished, vectors), drop=remove)
         for name in remove:
             self.documents.pop(name, None)
         self.documents.update(await asyncio.to_thread(lambda: {document.id: _at(document, generation) for document, _ in finished}))
@@ -218,6 +219,20 @@ class Collection:
         return self._index.search(question, vector, **options)
 
 
+def _groups(documents: Iterable[StoredDocument]) -> Iterator[list[StoredDocument]]:
+    """In order of their ids, so many together that neither they nor their chunks take long."""
+    group: list[StoredDocument] = []
+    room = GROUP_CHUNKS
+    for document in sorted(documents, key=lambda one: one.id):
+        group.append(document)
+        room -= document.pieces + 1
+        if room <= 0:
+            yield group
+            group, room = [], GROUP_CHUNKS
+    if group:
+        yield group
+
+
 def _damaged(documents: Iterable[StoredDocument], chunks: Mapping[str, Sequence[StoredChunk]]) -> list[str]:
     return [document.id for document in documents if checksum(document, chunks.get(document.id, ())) != document.checksum]
 
@@ -234,13 +249,7 @@ def _staged(index: Index, documents: Sequence[tuple[StoredDocument, Sequence[Sto
 
 
 def _searchable(document: StoredDocument, chunk: StoredChunk) -> Chunk:
-    return Chunk(document.id, chunk.position, chunk.text, document.label, chunk.section, chunk.digest, _metadata(chunk.metadata))
-
-
-@lru_cache(maxsize=1024)
-def _metadata(stored: str) -> Mapping[str, Any]:
-    """One mapping for all chunks that have the same: nobody changes it, and 100,000 of them would hold up the garbage collector."""
-    return MappingProxyType(json.loads(stored))
+    return Chunk(document.id, chunk.position, chunk.text, document.label, chunk.section, chunk.digest, chunk.metadata)
 
 
 def _at(document: StoredDocument, generation: int) -> StoredDocument:

@@ -1,25 +1,35 @@
 """The searchable index, in memory: every chunk in a slot, the lexical leg over all of them, and their vectors where there are any."""
 
+import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from bot import Passage, is_follow_up
 from plugins.rag.cosine import cosines
-from plugins.rag.fusion import best, carried, fitting, fuse, joined
+from plugins.rag.fusion import ELSEWHERE, best, carried, fitting, fuse, joined
 from plugins.rag.ingest import searched
-from plugins.rag.lexical import Lexicon, fold, words
+from plugins.rag.lexical import Lexicon, Scores, fold, words
 from plugins.rag.stopwords import language_of
 
 Array = np.ndarray[Any, Any]
 MOST_DEAD = 1024  # more removed chunks than this and than half of the slots, and the index is built anew
+AT_ONCE = 2_048  # chunks
+MOST_LANGUAGES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a document as it is searched. `label` is the document's name for people, `section` the headings above the piece."""
+    """A piece of a document as it is searched. `label` is the document's name for people, `section` the headings above the piece.
+
+    `metadata` is JSON.
+    """
 
     document: str
     index: int
@@ -27,7 +37,7 @@ class Chunk:
     label: str
     section: str = ""
     digest: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: str = "{}"
 
     @property
     def searched(self) -> str:
@@ -40,6 +50,17 @@ class Chunk:
         name = self.label.rsplit("/", 1)[-1]
         return f"{name.rsplit('.', 1)[0]}\n{self.searched}"
 
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """The metadata."""
+        return _known(self.metadata)
+
+    @property
+    def language(self) -> str | None:
+        """As far as it is known."""
+        language = self.known.get("language")
+        return language if isinstance(language, str) else None
+
     def passage(self, score: float) -> Passage:
         """As it is handed out."""
         return Passage(
@@ -51,12 +72,12 @@ class Chunk:
             id=f"{self.document}#{self.index}",
             doc_id=self.document,
             index=self.index,
-            metadata=dict(self.metadata),
+            metadata=dict(self.known),
         )
 
     def matches(self, where: Mapping[str, Any]) -> bool:
         """Whether every named value is the chunk's: `source`, `section`, `doc_id`, or a key of its metadata; a list means any of."""
-        known = {**self.metadata, "source": self.label, "section": self.section, "doc_id": self.document}
+        known = {**self.known, "source": self.label, "section": self.section, "doc_id": self.document}
         return all(_is(known.get(name), wanted) for name, wanted in where.items())
 
 
@@ -64,16 +85,33 @@ def _is(value: object, wanted: object) -> bool:
     return value in wanted if isinstance(wanted, list | tuple | set | frozenset) else value == wanted
 
 
+@lru_cache(maxsize=1024)
+def _known(metadata: str) -> Mapping[str, Any]:
+    return MappingProxyType(json.loads(metadata))
+
+
+_row = attrgetter(*Chunk.__dataclass_fields__)
+_SECTION, _DIGEST, _METADATA = (list(Chunk.__dataclass_fields__).index(name) for name in ("section", "digest", "metadata"))
+Row = tuple[Any, ...]
+
+
 class Index:
-    """Add and drop documents, search. One writer at a time, in any thread; a search sees a document whole or not at all."""
+    """Add and drop documents, search. One writer at a time, in any thread; a search sees a document whole or not at all.
+
+    Chunks are held as tuples of text and numbers, document by document: the garbage collector leaves such tuples alone, where it would
+    stop everything to look at 100,000 objects.
+    """
 
     def __init__(self) -> None:
-        self._chunks: list[Chunk] = []
+        self._starts: list[int] = []  # the first slot of each block
+        self._blocks: list[tuple[Row, ...]] = []
         self._slots: dict[str, range] = {}
         self._alive = np.zeros(0, dtype=bool)
         self._lexicon = Lexicon()
         self._vectors = np.zeros((0, 0), dtype=np.float32)
         self._embedded = np.zeros(0, dtype=bool)
+        self._languages = np.zeros(0, dtype=np.uint8)
+        self._numbers: dict[str | None, int] = {None: 0}
 
     def __len__(self) -> int:
         return int(self._alive.sum())
@@ -86,36 +124,56 @@ class Index:
     @property
     def worn(self) -> bool:
         """Whether so much was removed that building anew pays."""
-        dead = len(self._chunks) - len(self)
+        dead = self._size - len(self)
         return dead > MOST_DEAD and dead > len(self)
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The live chunks."""
-        return (chunk for slots in self._slots.values() for chunk in self._chunks[slots.start : slots.stop])
+    @property
+    def _size(self) -> int:
+        return self._starts[-1] + len(self._blocks[-1]) if self._blocks else 0
+
+    def _chunk(self, slot: int) -> Chunk:
+        block = bisect_right(self._starts, slot) - 1
+        return Chunk(*self._blocks[block][slot - self._starts[block]])
 
     def stage(self, documents: Mapping[str, Sequence[Chunk]], vectors: Mapping[str, Array]) -> "Staged":
         """Prepare documents, out of sight; the heavy part, for a thread. `vectors` are by `Chunk.digest`."""
-        start = len(self._chunks)
+        start = size = self._size
         slots: dict[str, range] = {}
-        added: list[Chunk] = []
         for name, chunks in documents.items():
-            slots[name] = range(start + len(added), start + len(added) + len(chunks))
-            added.extend(chunks)
-        texts = [chunk.indexed for chunk in added]
-        size = start + len(added)
-        dimension = next((len(vector) for vector in vectors.values()), self.dimension)
+            slots[name] = range(size, size + len(chunks))
+            size += len(chunks)
+        added = [chunk for chunks in documents.values() for chunk in chunks]
+        self._make_room(size, next((len(vector) for vector in vectors.values()), self.dimension))
+        found = {slot: vector for slot, chunk in enumerate(added, start) if (vector := vectors.get(chunk.digest)) is not None}
+        self._put_vectors(found)
+        self._languages[start:size] = [self._number(chunk.language) for chunk in added]
+        for name, chunks in documents.items():
+            if chunks:
+                self._starts.append(slots[name].start)
+                self._blocks.append(tuple(map(_row, chunks)))
+        for first in range(0, len(added), AT_ONCE):
+            self._lexicon.add([chunk.indexed for chunk in added[first : first + AT_ONCE]])
+        return Staged(slots)
+
+    def _number(self, language: str | None) -> int:
+        """What stands for a language, 0 where it is not known, or is one of too many."""
+        return (
+            self._numbers.setdefault(language, len(self._numbers))
+            if len(self._numbers) <= MOST_LANGUAGES
+            else self._numbers.get(language, 0)
+        )
+
+    def _make_room(self, size: int, dimension: int) -> None:
         if dimension != self.dimension:
             self._vectors, self._embedded = np.zeros((len(self._vectors), dimension), np.float32), np.zeros_like(self._embedded)
-        self._alive = _grown(self._alive, size)
-        self._embedded = _grown(self._embedded, size)
-        self._vectors = _grown(self._vectors, size)
-        self._chunks.extend(added)
-        for slot, chunk in enumerate(added, start=start):
-            if (vector := vectors.get(chunk.digest)) is not None and dimension:
-                self._vectors[slot], self._embedded[slot] = vector, True
-        if added:
-            self._lexicon.add(texts)
-        return Staged(slots)
+        self._alive, self._languages = _grown(self._alive, size), _grown(self._languages, size)
+        self._embedded, self._vectors = _grown(self._embedded, size), _grown(self._vectors, size)
+
+    def _put_vectors(self, found: Mapping[int, Array]) -> None:
+        if found and self.dimension:
+            slots = list(found)
+            self._vectors[slots] = list(found.values())
+            self._embedded[slots] = True
 
     def show(self, staged: "Staged", *, drop: Sequence[str] = ()) -> None:
         """Let what was staged answer, in place of what it replaces and of `drop`: in one step, on the event loop."""
@@ -134,9 +192,9 @@ class Index:
         if dimension != self.dimension:
             self._embedded = np.zeros(len(self._alive), dtype=bool)
             self._vectors = np.zeros((len(self._alive), dimension), dtype=np.float32)
-        for slot, chunk in enumerate(self._chunks):
-            if (vector := vectors.get(chunk.digest)) is not None:
-                self._vectors[slot], self._embedded[slot] = vector, True
+        for start, block in zip(self._starts, self._blocks, strict=False):
+            wanted = ((slot, vectors.get(row[_DIGEST])) for slot, row in enumerate(block, start))
+            self._put_vectors({slot: vector for slot, vector in wanted if vector is not None})
 
     def forget_vectors(self) -> None:
         """As though nothing had been embedded."""
@@ -145,14 +203,31 @@ class Index:
     def rebuilt(self) -> "Index":
         """The same documents in an index without gaps."""
         fresh = Index()
-        documents = {name: self._chunks[slots.start : slots.stop] for name, slots in self._slots.items()}
-        vectors = {self._chunks[slot].digest: self._vectors[slot] for slot in np.flatnonzero(self._alive & self._embedded)}
-        fresh.show(fresh.stage(documents, vectors))
+        fresh._make_room(len(self), self.dimension)
+        slots: dict[str, range] = {}
+        for some in self._in_groups():
+            chunks = {name: [self._chunk(slot) for slot in self._slots[name]] for name in some}
+            held = [(slot, chunk.digest) for name in some for slot, chunk in zip(self._slots[name], chunks[name], strict=True)]
+            vectors = {digest: self._vectors[slot] for slot, digest in held if self._embedded[slot]}
+            slots |= fresh.stage(chunks, vectors).slots
+        fresh.show(Staged(slots))
         return fresh
+
+    def _in_groups(self) -> Iterator[list[str]]:
+        """The documents that answer, in groups of so many chunks that little more than the index itself is held."""
+        group: list[str] = []
+        room = AT_ONCE
+        for name, slots in self._slots.items():
+            group.append(name)
+            room -= len(slots)
+            if room <= 0:
+                yield group
+                group, room = [], AT_ONCE
+        yield group
 
     def without_vectors(self) -> dict[str, str]:
         """What live chunks say that have no vector, by their digest."""
-        return {self._chunks[slot].digest: self._chunks[slot].searched for slot in np.flatnonzero(self._alive & ~self._embedded)}
+        return {chunk.digest: chunk.searched for chunk in map(self._chunk, np.flatnonzero(self._alive & ~self._embedded).tolist())}
 
     def search(
         self,
@@ -169,47 +244,69 @@ class Index:
 
         `min_score` alone decides what is left out; where it is None, `fusion.fitting` does, with `bar`, and nothing may fit.
         """
-        alive, chunks = self._alive, self._chunks
+        alive = self._alive
         told = self._words(question, previous, alive)
         size = len(told.order)
-        allowed = alive[:size].copy()
-        if where:
-            for slot in np.flatnonzero(allowed):
-                allowed[slot] = chunks[slot].matches(where)
-        if vector is None:
-            score, order, cosine = told.share, told.order, None
-        else:
+        allowed = self._matching(where, alive[:size]) if where else alive[:size]
+        language = language_of([fold(word) for word in words(question)])
+        order, cosine, score = told.order * self._at_home(language, size), None, None
+        if vector is not None:
             cosine = cosines(self._vectors[:size], vector) * self._embedded[:size]
             score = np.clip(cosine, 0.0, 1.0)
-            order = fuse(told.order, cosine, alive[:size], told.share.max(initial=0.0))
-        slots = best(order, allowed & (score >= (min_score or 0.0)) & ((score > 0) | (order > 0)), top_k)
+            order = fuse(order, cosine, alive[:size], told.share().max(initial=0.0))
+        fits = allowed & (order > 0 if score is None else (order > 0) | (score > 0))
+        if min_score:
+            fits = fits & ((told.share() if score is None else score) >= min_score)
+        slots = best(order, fits, top_k)
+        chunks = [self._chunk(slot) for slot in slots.tolist()]
+        share = told.share(slots)
+        scores = share if score is None else score[slots]
+        kept = np.arange(len(slots))
         if min_score is None:
-            fit = fitting(slots, told.share, cosine, bar, abroad=_abroad(question, [chunks[slot] for slot in slots]))
-            slots = fit if len(fit) or not told.leans else fitting(slots, told.share, None, None)
-        return [chunks[slot].passage(round(min(float(score[slot]), 1.0), 6)) for slot in slots]
+            abroad = np.array([None not in (language, chunk.language) and chunk.language != language for chunk in chunks], dtype=bool)
+            kept = fitting(kept, share, None if cosine is None else cosine[slots], bar, abroad=abroad)
+            if told.leans and not len(kept):
+                kept = fitting(np.arange(len(slots)), share, None, None)
+        return [chunks[place].passage(round(min(float(scores[place]), 1.0), 6)) for place in kept.tolist()]
+
+    def _matching(self, where: Mapping[str, Any], allowed: Array) -> Array:
+        """Those of the allowed slots whose chunk matches. Chunks of a document with one section and metadata match together."""
+        matching = np.zeros_like(allowed)
+        for start, block in zip(self._starts, self._blocks, strict=False):
+            told: dict[tuple[str, str], bool] = {}
+            for slot in (start + np.flatnonzero(allowed[start : start + len(block)])).tolist():
+                row = block[slot - start]
+                kind = row[_SECTION], row[_METADATA]
+                if kind not in told:
+                    told[kind] = Chunk(*row).matches(where)
+                matching[slot] = told[kind]
+        return matching
+
+    def _at_home(self, language: str | None, size: int) -> Array | float:
+        """What the order of each chunk is weighed with: of two pages that say the same in two languages, the reader's own comes first."""
+        if language is None or len(self._numbers) <= 2:
+            return 1.0
+        there = self._languages[:size]
+        return np.where((there == 0) | (there == self._numbers.get(language, 0)), 1.0, ELSEWHERE)
 
     def _words(self, question: str, previous: Sequence[str], alive: Array) -> "_Words":
         """What the lexical leg says. What came before moves the order; it counts in the share where the question leans on it."""
         asked = [self._lexicon.score(text, alive) for text in (question, *previous)]
-        size = min(len(scores.share) for scores in asked)
+        size = min(len(alive), *(len(scores.bm25) for scores in asked))  # another thread may be adding
         own, *before = (scores.bm25[:size] for scores in asked)
-        shares = [scores.share[:size] for scores in asked]
-        leans = bool(previous) and is_follow_up(question)
-        share = np.maximum(shares[0], joined(shares, [scores.weight for scores in asked])) if leans else shares[0]
-        return _Words(carried(own, before) if before else own, share, leans)
-
-
-def _abroad(question: str, chunks: Sequence[Chunk]) -> Array:
-    """For each chunk, whether it is in another language than the question; what is not known is taken for the same."""
-    language = language_of([fold(word) for word in words(question)])
-    return np.array([None not in (language, there := chunk.metadata.get("language")) and there != language for chunk in chunks], dtype=bool)
+        return _Words(carried(own, before) if before else own, asked, bool(previous) and is_follow_up(question))
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
     order: Array
-    share: Array
+    asked: Sequence[Scores]
     leans: bool
+
+    def share(self, slots: Array | None = None) -> Array:
+        """What the slots hold of the question, and where it leans on those before, of all of them together. None means every slot."""
+        own, *_ = shares = [scores.share_at(slots)[: len(self.order)] for scores in (self.asked if self.leans else self.asked[:1])]
+        return np.maximum(own, joined(shares, [scores.weight for scores in self.asked])) if self.leans else own
 
 
 @dataclass(frozen=True, slots=True)

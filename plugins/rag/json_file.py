@@ -12,9 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bot import RagError
-from plugins.rag.storage import Damaged, Shelf, Store, StoredChunk, StoredDocument, renamed
+from plugins.rag.storage import Damaged, Shelf, Store, StoredChunk, StoredDocument, renamed, shelved
 
 _FORMAT = 1
+_FIELDS = tuple(StoredChunk.__dataclass_fields__)
 _SECONDS_BETWEEN_BATCHES = 2.0
 
 
@@ -82,7 +83,9 @@ class _JsonShelf(Shelf):
 def _dumped(shelf: Shelf) -> bytes:
     body = {
         "state": shelf.state,
-        "documents": [{**asdict(document), "chunks": [asdict(c) for c in chunks]} for document, chunks in shelf.held.values()],
+        "documents": [
+            {**asdict(document), "chunks": [dict(zip(_FIELDS, row, strict=True)) for row in rows]} for document, rows in shelf.held.values()
+        ],
         "vectors": {name: {d: b64encode(v).decode() for d, v in kept.items()} for name, kept in shelf.by_embedder.items()},
     }
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
@@ -111,7 +114,7 @@ def _fill(shelf: Shelf, data: bytes, path: Path) -> None:
     shelf.state = body["state"]
     for entry in body["documents"]:
         chunks = [StoredChunk(**chunk) for chunk in entry.pop("chunks")]
-        shelf.held[entry["id"]] = (StoredDocument(**entry), chunks)
+        shelf.held[entry["id"]] = shelved(StoredDocument(**entry), chunks)
     shelf.by_embedder = {name: {d: b64decode(v) for d, v in kept.items()} for name, kept in body["vectors"].items()}
 
 

@@ -29,6 +29,7 @@ PREFIX = 5
 GRAM = 4
 BUILT_AT_ONCE = 2_048  # chunks whose postings are made in one go: no more than a moment
 LONGEST_FORM = 64
+MANY = 20_000  # slots
 LONG = 300  # postings of a feature: fewer are picked one by one, more are copied whole
 MOST_FORMS = 300_000  # then they are forgotten and met anew
 MOST_REMEMBERED, REMEMBERED_BYTES = 256, 16 << 20  # scores of the latest questions
@@ -250,6 +251,20 @@ class Scores:
             self._share = held / self.weight if self.weight else held
         return self._share
 
+    def share_at(self, slots: Array | None) -> Array:
+        """Of some slots; None means every one. Where there are many, those few are worked out alone."""
+        if slots is None or self._share is not None or len(self.bm25) <= MANY:
+            return self.share if slots is None else self.share[slots]
+        return np.array([self._share_of(slot) for slot in slots.tolist()]) * self._standing.alive[slots] / (self.weight or 1.0)
+
+    def _share_of(self, slot: int) -> float:
+        for segment, found in zip(self._standing.segments, self._held, strict=True):
+            if slot < segment.size:
+                places = np.flatnonzero(found.slots(segment) == slot)
+                return float(self._telling[found.terms[np.searchsorted(np.cumsum(found.sizes), places, side="right")]].sum())
+            slot -= segment.size
+        return 0.0
+
 
 class Lexicon:
     """The whole lexical index: add chunks, score a question. Scoring sees a consistent state while another thread adds."""
@@ -323,7 +338,8 @@ class _Standing:
         self.segments = segments
         self.given = given
         ends = np.cumsum([0, *(segment.size for segment in segments)])
-        self.alive = given[: ends[-1]]
+        self.alive = np.zeros(ends[-1], dtype=bool)  # what another thread has just added is in no `given` yet
+        self.alive[: len(given)] = given[: ends[-1]]
         self.live = max(int(self.alive.sum()), 1)
         cut = [self.alive[begin:end] for begin, end in pairwise(ends.tolist())]
         self.parts = [None if part.all() else part for part in cut]

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -145,12 +146,16 @@ class Storage(Protocol):
 # ---------------------------------------------------------------------------------------------- for the life of the process
 
 
+_row = attrgetter(*StoredChunk.__dataclass_fields__)
+_DIGEST = list(StoredChunk.__dataclass_fields__).index("digest")
+
+
 class Shelf:
-    """A Store in dictionaries."""
+    """A Store in dictionaries. Chunks are held as tuples, which the garbage collector leaves alone."""
 
     def __init__(self) -> None:
         self.state = 0
-        self.held: dict[str, tuple[StoredDocument, list[StoredChunk]]] = {}
+        self.held: dict[str, tuple[StoredDocument, tuple[tuple[Any, ...], ...]]] = {}
         self.by_embedder: dict[str, dict[str, bytes]] = {}
 
     async def generation(self) -> int:
@@ -164,7 +169,7 @@ class Shelf:
     async def chunks(self, documents: Sequence[StoredDocument]) -> AsyncIterator[list[StoredChunk]]:
         """Those of the documents, each document's in order."""
         for document in documents:
-            yield self.held[document.id][1]
+            yield [StoredChunk(*row) for row in self.held[document.id][1]]
 
     async def vectors(self, embedder: str, digests: Sequence[str]) -> dict[str, bytes]:
         """Those there are, by the digest of their text."""
@@ -177,7 +182,7 @@ class Shelf:
         for name in remove:
             self.held.pop(name, None)
         at = self.state
-        self.held.update(await asyncio.to_thread(lambda: {d.id: (replace(d, generation=at), list(chunks)) for d, chunks in documents}))
+        self.held.update(await asyncio.to_thread(lambda: {d.id: shelved(replace(d, generation=at), chunks) for d, chunks in documents}))
         return self.state
 
     async def keep_vectors(self, embedder: str, vectors: Mapping[str, bytes]) -> None:
@@ -190,8 +195,13 @@ class Shelf:
 
     async def tidy(self) -> None:
         """Take away the vectors of texts that are in no chunk any more."""
-        used = {chunk.digest for _, chunks in self.held.values() for chunk in chunks}
+        used = {row[_DIGEST] for _, rows in self.held.values() for row in rows}
         self.by_embedder = {name: {d: v for d, v in kept.items() if d in used} for name, kept in self.by_embedder.items()}
+
+
+def shelved(document: StoredDocument, chunks: Iterable[StoredChunk]) -> tuple[StoredDocument, tuple[tuple[Any, ...], ...]]:
+    """As a Shelf holds them."""
+    return document, tuple(map(_row, chunks))
 
 
 class InMemory:

@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot import Database, Fence, RagError, Row, StorageError, Transaction
+from bot import Database, Fence, RagError, StorageError, Transaction
 from plugins.rag.storage import Damaged, Store, StoredChunk, StoredDocument, renamed
 
 T = TypeVar("T")
@@ -86,8 +86,9 @@ _DAMAGE = (
     "disk I/O error",
     "encrypted",
 )
-_PAGE = 2_000  # chunks read at a time
-_ALL_AT_ONCE = 200  # more vectors than so many are read in one go
+_PAGE = 500  # chunks read at a time: their rows become Python's while nothing else can run
+_AT_ONCE, _FEW = 200, 20  # vectors read at a time
+_VECTORS = "SELECT digest, vector FROM chunk_vectors WHERE agent_id = :agent_id AND embedder = :embedder AND digest IN ({})"
 _FIELDS = StoredDocument.__dataclass_fields__
 _COLUMNS = tuple(_FIELDS)
 _KINDS = {name: type(field.default) if field.default is not MISSING else str for name, field in _FIELDS.items()}
@@ -121,7 +122,7 @@ class TableStore:
 
     async def documents(self) -> list[StoredDocument]:
         """All of them, removed ones included."""
-        rows = await self._database.all(f"SELECT {', '.join(_COLUMNS)} FROM documents WHERE agent_id = :agent_id ORDER BY id")
+        rows = await self._database.tuples(f"SELECT {', '.join(_COLUMNS)} FROM documents WHERE agent_id = :agent_id ORDER BY id")
         return [_document(row) for row in rows]
 
     async def chunks(self, documents: Sequence[StoredDocument]) -> AsyncIterator[list[StoredChunk]]:
@@ -136,25 +137,25 @@ class TableStore:
         )
         for page in _pages(documents):
             if len(page) > 1:
-                rows = await self._database.all(small, {"first": page[0].id, "last": page[-1].id})
+                rows = await self._database.tuples(small, {"first": page[0].id, "last": page[-1].id})
                 wanted = {document.id for document in page}
-                yield [chunk for row in rows if (chunk := StoredChunk(*row.values())).document_id in wanted]
+                yield [chunk for row in rows if (chunk := StoredChunk(*row)).document_id in wanted]
                 continue
             for start in range(0, max(page[0].pieces, 1), _PAGE):
-                rows = await self._database.all(sql, {"id": page[0].id, "start": start, "end": start + _PAGE})
-                yield [StoredChunk(*row.values()) for row in rows]
+                rows = await self._database.tuples(sql, {"id": page[0].id, "start": start, "end": start + _PAGE})
+                yield [StoredChunk(*row) for row in rows]
 
     async def vectors(self, embedder: str, digests: Sequence[str]) -> dict[str, bytes]:
         """Those there are, by the digest of their text."""
-        sql = "SELECT digest, vector FROM chunk_vectors WHERE agent_id = :agent_id AND embedder = :embedder"
-        if len(digests) > _ALL_AT_ONCE:
-            rows = await self._database.all(sql, {"embedder": embedder})
-            wanted = set(digests)
-            return {row["digest"]: _bytes(row["vector"]) for row in rows if row["digest"] in wanted}
-        found = [
-            await self._database.one(f"{sql} AND digest = :digest", {"embedder": embedder, "digest": d}) for d in dict.fromkeys(digests)
-        ]
-        return {row["digest"]: _bytes(row["vector"]) for row in found if row}
+        found: dict[str, bytes] = {}
+        wanted = list(dict.fromkeys(digests))
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            names = [f"d{n}" for n in range(_AT_ONCE if len(some) > _FEW else _FEW)]
+            values = dict(zip(names, some + some[-1:] * (len(names) - len(some)), strict=True))  # one statement, however many there are
+            rows = await self._database.tuples(_VECTORS.format(", ".join(f":{name}" for name in names)), {"embedder": embedder, **values})
+            found.update((digest, _bytes(vector)) for digest, vector in rows)
+        return found
 
     async def write(self, documents: Sequence[tuple[StoredDocument, Sequence[StoredChunk]]], *, remove: Sequence[str] = ()) -> int:
         """Replace documents and take others away, in one transaction."""
@@ -198,9 +199,9 @@ def _row(value: StoredDocument | StoredChunk) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def _document(row: Row) -> StoredDocument:
+def _document(row: Sequence[Any]) -> StoredDocument:
     """The document of a row. A value of another type than was stored is damage: then no checksum fits."""
-    values = dict(zip(_COLUMNS, row.values(), strict=True))  # by position: the name of a column can be damaged too
+    values = dict(zip(_COLUMNS, row, strict=True))
     sound: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, _KINDS[name])}
     if len(sound) < len(_COLUMNS):
         sound = {"id": str(values["id"]), "label": "", "origin": "", **sound, "checksum": ""}

@@ -1,12 +1,14 @@
 """The index answers from what is in it, whole or not at all."""
 
+import json
+
 import numpy as np
 
 from plugins.rag.index import MOST_DEAD, Chunk, Index
 
 
 def chunk(document: str, text: str, *, index: int = 0, section: str = "", **metadata: object) -> Chunk:
-    return Chunk(document, index, text, f"docs/{document}.md", section, digest=text, metadata=metadata)
+    return Chunk(document, index, text, f"docs/{document}.md", section, digest=text, metadata=json.dumps(metadata))
 
 
 def filled(*chunks: Chunk, vectors: dict[str, np.ndarray] | None = None) -> Index:

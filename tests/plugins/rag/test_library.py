@@ -20,8 +20,9 @@ FAQ = "# Preguntas\n\n## Pagos\n\nAceptamos tarjeta y Bizum.\n\n## Envíos\n\nEl
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder with documents and room for a database."""
+def home(tmp_path: Path, engine_url: str) -> Path:
+    """A folder with documents, and the address of a database."""
+    (tmp_path / "address").write_text(engine_url)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/faq.md").write_text(FAQ)
     return tmp_path
@@ -31,7 +32,7 @@ def opened(home: Path, *plugins: Any, **settings: str) -> AbstractAsyncContextMa
     return create_test_bot(
         plugins=plugins,
         provider=MockAIProvider(reply="Sí."),
-        database_url=f"sqlite:///{home / 'bot.db'}",
+        database_url=(home / "address").read_text(),
         settings={"BOT_DOCUMENTS": str(home / "docs"), "BOT_ADMINS": ADMIN, **settings},
     )
 
