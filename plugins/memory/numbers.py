@@ -109,10 +109,11 @@ _LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 _CURP_ALPHABET = "0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ"
 _ID_WORDS = re.compile(
     r"\b(?:dni|nie|nif|n\.i\.f\.|c[eé]dula(?: de (?:ciudadan[ií]a|identidad))?|pasaporte|passport|ssn|social security|seguro social"
-    r"|seguridad social|nss|curp|rfc|cuit|cuil|rut|run|cpf|carn[eé] de identidad|documento(?: de identidad| nacional)?"
+    r"|seguridad social|nss|curp|rfc|cuit|cuil|rut|(?-i:RUN)|cpf|carn[eé]t? de identidad|documento(?: de identidad| nacional)?"
     r"|tarjeta de identidad|identity card|national id|id card|driver'?s? licen[cs]e|licencia de conducir)\b"
-    r"(?:\s+(?:number|n[uú]mero|no|n[ºo°]|card))?[\s.:=#]*(?:(?:es|is|was|era|con|n[ºo°]\.?)\s+(?:el\s+|the\s+)?)?[\s.:=#]*"
-    r"(?=[A-Z0-9.\- ]*\d)(?:[A-Z]{0,4}[ -]?\d(?:[ .-]?[A-Z0-9]){4,})",
+    r"(?:\s+(?:number|n[uú]mero|no|n[ºo°]|card))?(?:\s+\w+(?=\s*[:=]|\s+(?:es|is|was|era)\s))?"  # "mi DNI peruano es"
+    r"[\s.:=#]*(?:(?:es|is|was|era|con|n[ºo°]\.?)\s+(?:el\s+|the\s+)?)?[\s.:=#]*"
+    r"(?!(?:del?|en|from|of|in|since|desde|para|for)\b)([A-Z]{0,4}[ -]?\d[A-Z0-9]*(?:[ .-]\d[A-Z0-9]*)*)",
     re.IGNORECASE,
 )
 
@@ -169,4 +170,9 @@ def is_account(text: str) -> bool:
 def is_identity(text: str) -> bool:
     """Whether a text holds the number of an identity document."""
     by_check = (_dni, _cuit, _rut, _cpf, _curp)
-    return any(holds(text) for holds in by_check) or bool(_SSN.search(text) or _ID_WORDS.search(text))
+    return any(holds(text) for holds in by_check) or bool(_SSN.search(text)) or any(map(_is_long, _ID_WORDS.findall(text)))
+
+
+def _is_long(number: str) -> bool:
+    """Whether what is said to be an identity number is long enough for one: "2027" is a year."""
+    return sum(c.isalnum() for c in number) >= 5 and sum(c.isdigit() for c in number) >= 4

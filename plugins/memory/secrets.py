@@ -34,6 +34,7 @@ _KEYS = re.compile(
     r"|[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"  # Bitcoin, wallet import format
     r"|xprv[1-9A-HJ-NP-Za-km-z]{100,}"
     r")(?![\w])"
+    r"|discord(?:app)?\.com/api/webhooks/\d+/[\w-]{30,}|hooks\.slack\.com/services/\w+/\w+/\w{16,}"  # whoever has the address may write
 )
 _BEARER = re.compile(r"\bbearer\s+[\w.~+/-]{16,}=*|\bbasic\s+[A-Za-z0-9+/]{16,}={0,2}(?!\w)|AccountKey=[A-Za-z0-9+/=]{20,}", re.IGNORECASE)
 _URL_LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:[^\s/@]+@", re.IGNORECASE)
@@ -53,17 +54,29 @@ def _long_token(text: str) -> bool:
 
 # ---------------------------------------------------------------------------------------------- passwords, in words
 
-_OF = r"(?:\s+(?:del?|de la|of|for|to|para|en|al?|my|the|mi|el|la)\s+[\w.-]+(?:\s+[\w.-]+){0,2}?)?"
+_KIND = (
+    r"(?:\s+(?:nuev[ao]|actual|antigu[ao]|viej[ao]|anterior|temporal|maestr[ao]|principal|personal|din[aá]mica|num[eé]ric[ao]|bancari[ao]"
+    r"|new|old|current|master|main|temporary|personal))?"
+)
+_OF = _KIND + r"(?:\s+(?:del?|de la|of|for|to|para|en|al?|my|the|mi|el|la)\s+[\w.-]+(?:\s+[\w.-]+){0,2}?)?"
 _SAYS = r"\s*(?::|=|->|→|=>)\s*"
-_IS = r"(?:\s+(?:siempre|ahora|hoy|always|now|today))?\s+(?:es|is|era|was|ser[aá]|son|are)\s+(?:(?:siempre|ahora|always|now)\s+)?"
+_IS = (
+    r"(?:\s+(?:siempre|ahora|hoy|always|now|today))?\s+(?:es|is|era|was|ser[aá]|son|are|sigue siendo)\s+"
+    r"(?:(?:siempre|ahora|always|now)\s+)?"
+)
 _STRONG = (
     r"(?:contrase[nñ]a|contrasenya|password|passwort|passwd|pwd|passphrase|passcode|frase de (?:paso|recuperaci[oó]n)|frase semilla"
     r"|seed phrase|recovery phrase|senha)s?"
 )
+_LOCKED_ES = r"(?:alarma|puerta|portal|garaje|port[oó]n|caja(?: fuerte)?|candado|maleta|m[oó]vil|tel[eé]fono|celular|casa|wifi|oficina)"
+_LOCKED_EN = r"(?:alarm|door|gate|garage|safe|lock|locker|suitcase|phone|house|building|office|wifi)"
 _WEAK = (
-    r"(?:clave|pin|cvv|cvc|cvv2|token|api[ _-]?key|secret(?:o|[ _-]?key)?|private key|access key|llave|otp|pass"
-    r"|(?:c[oó]digo|code|clave) (?:pin|de (?:seguridad|verificaci[oó]n|acceso|desbloqueo)|secreto|cvv)"
-    r"|(?:security|verification|access|unlock|secret) code)s?"
+    r"(?:clave|(?:pin|nip)(?: number| code)?|cvv|cvc|cvv2|token|api[ _-]?key|secret(?:o|[ _-]?key)?|private key|access key|llave|otp|pass"
+    rf"|combinaci[oó]n del? (?:la |mi |el |su )?{_LOCKED_ES}"
+    rf"|combination (?:for|of|to) (?:the |my |our )?{_LOCKED_EN}|{_LOCKED_EN} combination"
+    r"|(?:c[oó]digo|code|clave) (?:pin|secreto|cvv|de (?:seguridad|verificaci[oó]n|acceso|desbloqueo|entrada)"
+    rf"|del? (?:la |mi |el |su )?{_LOCKED_ES})"
+    rf"|(?:security|verification|access|unlock|secret|entry|{_LOCKED_EN}) code|code (?:for|of|to) (?:the |my |our )?{_LOCKED_EN})s?"
 )
 # "mi contraseña es segura" says nothing of it
 _ADJECTIVES = (
@@ -72,24 +85,46 @@ _ADJECTIVES = (
     r"|importantes?|distint[ao]s?|complicad[ao]s?|imposible|long|short|weak|strong|safe|secure|easy|hard|required|necessary|different|important"
     r"|wrong|expired|lost|incorrect[ao]?s?|un|una|a|an|the|algo|something|lo|que|what|not|no)\b"
 )
+_WHOSE = r"(?:mi |su |la |el |my |his |her |their |the )?"
 _VALUE_WITH_DIGIT = r"[\"'«“`(]?(?=[^\s]*\d)[^\s]{3,}"
+_SPELT = r"(?:cero|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 _PASSWORDS = (
     re.compile(rf"\b{_STRONG}{_OF}{_SAYS}\S", re.IGNORECASE),
     re.compile(rf"\b{_STRONG}{_OF}{_IS}(?!{_ADJECTIVES})\S", re.IGNORECASE),
     re.compile(rf"\b{_STRONG}\s+{_VALUE_WITH_DIGIT}", re.IGNORECASE),
-    re.compile(rf"\b{_WEAK}{_OF}(?:{_SAYS}|{_IS}){_VALUE_WITH_DIGIT}", re.IGNORECASE),
+    re.compile(rf"\b{_WEAK}{_OF}(?:{_SAYS}|{_IS})(?:(?:el|la|the)\s+)?{_VALUE_WITH_DIGIT}", re.IGNORECASE),
+    re.compile(rf"\b(?:mi|su|my|his|her)\s+clave{_OF}{_IS}[^\s]+[\s.!]*\Z", re.IGNORECASE),
     re.compile(rf"\b(?:clave|api[ _-]?key|token|secret[ _-]?key){_OF}{_SAYS}[^\s]{{6,}}", re.IGNORECASE),
-    re.compile(r"\b(?:pin|cvv|cvc|otp)\s+\d{3,8}\b", re.IGNORECASE),
+    re.compile(r"\b(?:pin|nip|cvv|cvc|otp)\s+\d{3,8}\b", re.IGNORECASE),
+    re.compile(rf"\b(?:pin|nip|cvv|clave|code|c[oó]digo){_OF}(?:{_SAYS}|{_IS})(?:{_SPELT}[\s,-]+){{2,}}{_SPELT}\b", re.IGNORECASE),
     re.compile(
-        rf"\b(?:uso|usa|utiliza|uses?|using)\s+\S+\s+(?:como|as)\s+(?:mi |su |my |his |her |their |the )?(?:{_STRONG}|pin|clave)\b",
+        rf"\b(?:uso|usa|utiliza|uses?|using)\s+\S+\s+(?:como|as)\s+{_WHOSE}(?:{_STRONG}|pin|clave)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\b(?:uso|usa|utiliza|tengo|tiene|uses?|using|have|has)\s+{_VALUE_WITH_DIGIT}\s+(?:de|para|for)\s+{_WHOSE}(?:{_STRONG}|pin|clave)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\b(?:de|como|para|for|as)\s+{_WHOSE}(?:{_STRONG}|pin|clave)\s+(?:i |yo |he |she )?"
+        rf"(?:tengo|uso|tiene|usa|utilizo|pongo|puse|use|uses|have|has|put)\s+(?!{_ADJECTIVES})\S",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\b(?:cambi[eéoó]|cambiar|puse|pongo|changed|change|set|reset)\s+(?:{_WHOSE})(?:{_STRONG}|pin|clave){_OF}\s+(?:a|por|to)\s+"
+        rf"(?!{_ADJECTIVES})\S",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\b(?:usuario|user(?:name)?|login)\b[\s:=]+\S+[\s,;/]+(?:y |and )?(?:{_STRONG}|clave|pass)\b[\s:=]+(?!{_ADJECTIVES})\S",
         re.IGNORECASE,
     ),
 )
 
 # Each of these patterns needs one of these words; without any, which is nearly always, none has to be tried.
 _PASSWORD_WORDS = (
-    *("contrase", "passw", "passphrase", "passcode", "pwd", "frase", "phrase", "senha", "clave", "pin", "cvv", "cvc", "token"),
-    *("api", "secret", "key", "llave", "otp", "pass", "codigo", "código", "code"),
+    *("contrase", "passw", "passphrase", "passcode", "pwd", "frase", "phrase", "senha", "clave", "pin", "nip", "cvv", "cvc", "token"),
+    *("api", "secret", "key", "llave", "otp", "pass", "codigo", "código", "code", "combinaci", "combination"),
 )
 
 
