@@ -1,5 +1,6 @@
 """What more than one part's tests stand on: a clock that is set by hand, and the databases of every engine."""
 
+import inspect
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.testing import create_test_bot
 from tests.standins.postgres_server import PostgresServer, running
 
 ENGINES = ("sqlite", "postgres")
@@ -53,8 +55,21 @@ def postgres_url(schemas: Iterator[str]) -> str:
 
 
 @pytest.fixture(params=ENGINES)
-def engine_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database of each engine: who asks for it runs once on each."""
-    if request.param == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
-    return f"sqlite:///{tmp_path / 'bot.db'}"
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of an engine: who asks for it, or for what follows, runs once on each."""
+    return str(request.param)
+
+
+@pytest.fixture
+def engine_url(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database of each engine."""
+    return str(request.getfixturevalue("postgres_url")) if engine == "postgres" else f"sqlite:///{tmp_path / 'bot.db'}"
+
+
+@pytest.fixture
+def each_engine(engine: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test bot that is given no database has an empty one of each engine; in memory, where that is SQLite."""
+    if engine == "postgres":
+        defaults = inspect.unwrap(create_test_bot).__kwdefaults__
+        assert "database_url" in defaults
+        monkeypatch.setitem(defaults, "database_url", request.getfixturevalue("postgres_url"))

@@ -10,6 +10,7 @@ from bot.personal_data import FORMAT
 from bot.testing import TestBot
 from tests.bot.world import opened, update
 from tests.conftest import Clock
+from tests.tables import everything
 
 STRANGER_WORDS = "This bot answers only the people that it was set up for."
 
@@ -264,14 +265,13 @@ async def _until_tried(bot: TestBot) -> None:
 # ---------------------------------------------------------------------------------------------- personal data
 
 
-async def test_nothing_stays_of_who_is_erased() -> None:
+async def test_nothing_stays_of_who_is_erased(engine_url: str) -> None:
     """From within a command: the words about it arrive, and no row of any table names the person or says what they said."""
-    async with opened(plugin) as bot:
+    async with opened(plugin, url=engine_url) as bot:
         await bot.say("/keep canary", user="test:ana")
         await bot.say("canary", user="test:ana")
         said = await bot.say("/forget_me", user="test:ana")
-        tables = [row["name"] for row in await bot.database.all("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        dump = str([dict(row) for name in tables for row in await bot.database.all(f"SELECT * FROM {name}")])
+        dump = str(await everything(bot.database))
 
     assert said == ["erased"]
     assert "canary" not in dump

@@ -17,6 +17,7 @@ from bot.personal_data import Everyone, Profile, own_data
 from bot.registry import PersonalData, load
 from bot.testing import create_test_bot
 from tests.bot.world import opened
+from tests.tables import columns, tables
 
 OF_A_PERSON = {"user_id", "subject", "line", "chat_key", "owner", "sender", "person"}
 NOBODYS = {"schema_versions"}
@@ -25,20 +26,15 @@ NOBODYS = {"schema_versions"}
 async def unregistered(database: Database, registered: Mapping[str, PersonalData]) -> list[str]:
     """The tables with a person's id in a column, which nobody has said how to erase."""
     named = {table for data in registered.values() for table in data.tables}
-    tables = await database.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    bearing = []
-    for name in (row["name"] for row in tables):
-        columns = {row["name"] for row in await database.all(f"SELECT name FROM pragma_table_info('{name}')")}
-        if columns & OF_A_PERSON and name not in NOBODYS:
-            bearing.append(name)
+    bearing = [name for name in await tables(database) if name not in NOBODYS and OF_A_PERSON.intersection(await columns(database, name))]
     assert {"users", "inbox", "subjects"} <= set(bearing)  # else this test looks at nothing
     return sorted(set(bearing) - named)
 
 
-async def test_no_table_is_forgotten(tmp_path: Path) -> None:
+async def test_no_table_is_forgotten(tmp_path: Path, engine_url: str) -> None:
     """Every table of the bot and of its plugins that bears a person's id is registered with `registry.personal_data`."""
     registry = load(installed=False)
-    environment = {"BOT_DATABASE_URL": f"sqlite:///{tmp_path}/bot.db", "BOT_DOCUMENTS": "", "BOT_PROVIDER": "extractive"}
+    environment = {"BOT_DATABASE_URL": engine_url, "BOT_DOCUMENTS": "", "BOT_PROVIDER": "extractive"}
     async with open_bot(configure(environment, registry=registry, toml=tmp_path / "none"), warm=False) as bot:
         registered = {data.name: data for data in [*own_data([]), *registry.personal.values()]}
 

@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def bot(home: Path) -> AsyncIterator[TestBot]:
+async def bot(home: Path, each_engine: None) -> AsyncIterator[TestBot]:
     settings = {"BOT_ADMINS": ADMIN, "BOT_DOCUMENTS": str(home / "docs"), "BOT_DATA_DIR": str(home / "data")}
     async with create_test_bot(provider=MockAIProvider(reply="Sí."), settings=settings, language="en") as opened:
         yield opened

@@ -12,7 +12,7 @@ ANA, LEO, ROOM = "test:ana", "test:leo", "test:room"
 
 
 @pytest.fixture
-async def bot() -> AsyncIterator[TestBot]:
+async def bot(each_engine: None) -> AsyncIterator[TestBot]:
     async with create_test_bot(provider=MockAIProvider(reply="Hola."), memory=True, language="en") as bot:
         yield bot
 

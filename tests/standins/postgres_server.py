@@ -80,6 +80,20 @@ class PostgresServer:
             self.psql("; ".join(f"CREATE SCHEMA {name}" for name in some))
             yield from some
 
+    def files_with(self, words: str, schema: str) -> set[str]:
+        """The files that hold these words of what is in a schema: its tables, their indexes, and what is too long for a row."""
+        self.psql("CHECKPOINT")
+        tables = f"SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = '{schema}'::regnamespace"
+        held = f"SELECT {{}} FROM pg_class WHERE oid IN ({tables}) AND reltoastrelid <> 0"
+        every = f"{tables} UNION {held.format('reltoastrelid')}"
+        names = self.psql(
+            f"SELECT relname || ' ' || pg_relation_filepath(oid) FROM pg_class WHERE oid IN ({every})"
+            f" OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN ({every}))"
+        )
+        files = dict(line.split() for line in names.splitlines())
+        assert files
+        return {name for name, path in files.items() if words.encode() in (self.data / path).read_bytes()}
+
     def psql(self, sql: str) -> str:
         """What statements return, executed by the owner of everything."""
         child = self._child()

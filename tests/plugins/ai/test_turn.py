@@ -25,6 +25,8 @@ from bot.testing import MockAIProvider, TestBot, create_test_bot
 from plugins.ai.store import Messages
 from plugins.ai.turn import Order
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 FAQ = Passage("El envío tarda 3 días.", citation="faq")
 
 
@@ -56,24 +58,25 @@ async def test_both_messages_are_stored() -> None:
         ]
 
 
-async def test_the_window_survives_a_restart(tmp_path: Path) -> None:
+async def test_the_window_survives_a_restart(engine_url: str) -> None:
     """Another process goes on where this one was, with the same number of messages."""
-    url = f"sqlite:///{tmp_path}/bot.db"
     settings = {"BOT_MAX_CONTEXT_MESSAGES": "4"}
-    async with create_test_bot(provider=MockAIProvider(reply=["a1", "a2", "a3"]), database_url=url, settings=settings) as bot:
+    async with create_test_bot(provider=MockAIProvider(reply=["a1", "a2", "a3"]), database_url=engine_url, settings=settings) as bot:
         for n in range(3):
             await bot.say(f"q{n + 1}")
-    async with create_test_bot(provider=MockAIProvider(reply="a4"), database_url=url, settings=settings) as bot:
+    async with create_test_bot(provider=MockAIProvider(reply="a4"), database_url=engine_url, settings=settings) as bot:
         await bot.say("q4")
 
         assert [m["content"] for m in bot.provider.calls[0].messages] == ["q2", "a2", "q3", "a3", "q4"]
 
 
-async def test_two_processes_see_each_others_turns(tmp_path: Path) -> None:
+async def test_two_processes_see_each_others_turns(engine_url: str) -> None:
     """A window in RAM does not hide what another process of the same database answered, or emptied, meanwhile."""
-    url = f"sqlite:///{tmp_path}/bot.db"
     one, two = MockAIProvider(reply="uno"), MockAIProvider(reply="dos")
-    async with create_test_bot(provider=one, database_url=url) as first, create_test_bot(provider=two, database_url=url) as second:
+    async with (
+        create_test_bot(provider=one, database_url=engine_url) as first,
+        create_test_bot(provider=two, database_url=engine_url) as second,
+    ):
         await first.ai.reply_in_chat("c", "q1")
         await second.ai.reply_in_chat("c", "q2")
         await first.ai.reply_in_chat("c", "q3")
@@ -100,10 +103,9 @@ async def test_a_reset_empties_table_and_window() -> None:
         assert await bot.ai.memory("user-1") == ["Vive en Bogotá"]
 
 
-async def test_a_turn_that_was_answered_before_in_another_process(tmp_path: Path) -> None:
+async def test_a_turn_that_was_answered_before_in_another_process(engine_url: str) -> None:
     """The stored reply comes back whole, and no model is asked."""
-    url = f"sqlite:///{tmp_path}/bot.db"
-    options: Any = {"rag": RagOptions(retriever=Shipping(), append_sources=True), "memory": MemoryOptions(), "database_url": url}
+    options: Any = {"rag": RagOptions(retriever=Shipping(), append_sources=True), "memory": MemoryOptions(), "database_url": engine_url}
     async with create_test_bot(provider=MockAIProvider(reply="Tarda [1]."), **options) as bot:
         await bot.ai.remember("u", "Prefiere español")
         first = await bot.ai.reply_in_chat_detailed("c", "¿envío?", user_id="u", turn_id="t1")
@@ -339,7 +341,7 @@ async def test_a_store_of_messages() -> None:
         assert [(m.content, m.at, m.user_id) for m in await store.get_history("c", 2)] == [("m2", 2, "u"), ("m3", 3, "u")]
 
 
-async def test_the_same_turn_in_two_processes(tmp_path: Path) -> None:
+async def test_the_same_turn_in_two_processes(engine_url: str) -> None:
     """Where another process has answered the same turn meanwhile, nothing is stored or delivered twice."""
     delivered: list[str] = []
 
@@ -350,9 +352,11 @@ async def test_the_same_turn_in_two_processes(tmp_path: Path) -> None:
         async for _ in bot.ai.reply_in_chat_stream("c", "q", turn_id="t1", deliver=deliver):
             pass
 
-    url = f"sqlite:///{tmp_path}/bot.db"
     slow, quick = MockAIProvider(reply="tarde", delay=0.2), MockAIProvider(reply="pronto")
-    async with create_test_bot(provider=slow, database_url=url) as one, create_test_bot(provider=quick, database_url=url) as two:
+    async with (
+        create_test_bot(provider=slow, database_url=engine_url) as one,
+        create_test_bot(provider=quick, database_url=engine_url) as two,
+    ):
         late = asyncio.create_task(turn(one))
         await asyncio.sleep(0.08)
         await turn(two)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -56,8 +55,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    async with open_database(f"sqlite:///{tmp_path / 'bot.db'}", migrations=[MIGRATIONS]) as database:
+async def database(engine_url: str) -> AsyncIterator[Database]:
+    async with open_database(engine_url, migrations=[MIGRATIONS]) as database:
         yield database
 
 

@@ -10,6 +10,8 @@ import pytest
 from bot import ConfigurationError, MemoryOptions, MemoryState, Recall
 from bot.testing import MockAIProvider, TestBot, create_test_bot
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 ANA = "test:ana"
 
 
@@ -134,6 +136,7 @@ async def test_the_cap_holds_here_too() -> None:
         await large.ai.remember(ANA, [f"Dato encontrado número {n}" for n in range(20)], source="auto")
         await large.ai.remember(ANA, [f"Dato dado número {n}" for n in range(20)])
         exported = await large.export(ANA)
+        await large.delete_subject(ANA)
     async with create_test_bot(memory=MemoryOptions(max_facts=10)) as small:
         await small.ai.remember(ANA, ["Vive en Bogotá", "dato dado número 19"])
         counts = await small.restore(exported)

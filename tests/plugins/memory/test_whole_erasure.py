@@ -9,11 +9,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from aiohttp import web
 from prompt_toolkit.history import FileHistory
@@ -23,6 +24,7 @@ from bot.testing import MockAIProvider, TestBot, create_test_bot
 from bot.transports.console import HISTORY, PERSON, Console
 from tests.e2e.child import Place
 from tests.standins.model_server import model_server, says
+from tests.tables import everything
 
 ANA, LEO, ROOM = PERSON, "test:leo", "test:room"
 CANARY = "CANARIO8213"
@@ -63,9 +65,8 @@ def diary(registry: Registry) -> None:
 
 
 @asynccontextmanager
-async def a_bot(data: Path, provider: MockAIProvider) -> AsyncIterator[TestBot]:
+async def a_bot(url: str, data: Path, provider: MockAIProvider) -> AsyncIterator[TestBot]:
     settings = {"BOT_DATA_DIR": str(data)}
-    url = f"sqlite:///{data / 'bot.db'}"
     async with create_test_bot(provider=provider, memory=OPTIONS, database_url=url, settings=settings, plugins=[diary]) as bot:
         console = Console(
             accept=bot.accept,
@@ -86,12 +87,6 @@ async def typed(bot: TestBot, text: str, *, number: int) -> None:
     await bot.settled(PERSON)
 
 
-async def everything(bot: TestBot) -> dict[str, list[Mapping[str, Any]]]:
-    """Every row of every table."""
-    tables = await bot.database.all("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-    return {str(table["name"]): await bot.database.all(f"SELECT * FROM {table['name']}") for table in tables}
-
-
 def rows_of(rows: Mapping[str, list[Mapping[str, Any]]], who: str) -> dict[str, str]:
     """The rows that name a person, byte for byte."""
     return {name: repr([row for row in table if who in row.values()]) for name, table in rows.items()}
@@ -103,7 +98,7 @@ def holding(rows: Mapping[str, list[Mapping[str, Any]]]) -> set[str]:
 
 
 def files_with_the_canary(data: Path) -> set[str]:
-    """By their raw bytes: of the database, its log and free pages, exports, history."""
+    """By their raw bytes: of the database where it is a file, its log and free pages, exports, history."""
     return {str(path.relative_to(data)) for path in data.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()}
 
 
@@ -135,48 +130,73 @@ async def plant(bot: TestBot, provider: Parrot, data: Path) -> None:
 PLACES = {"facts", "memory_changes", "memory_queue", "messages", "inbox", "outbox", "jobs", "users", "documents", "chunks"}
 
 
+@asynccontextmanager
+async def reading(url: str) -> AsyncIterator[None]:
+    """Somebody else who is at an old state of the database."""
+    if url.startswith("sqlite:///"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM facts").fetchall()
+            yield
+        return
+    other = await asyncpg.connect(url)
+    try:
+        async with other.transaction(isolation="repeatable_read"):
+            await other.fetch("SELECT * FROM facts")
+            yield
+    finally:
+        await other.close()
+
+
+@pytest.fixture
+def files(engine: str, engine_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], set[str]]:
+    """Names the files that hold the canary: those in the folder of the data, and the server's for the tables of this test."""
+    if engine == "sqlite":
+        return lambda: files_with_the_canary(tmp_path)
+    server, schema = request.getfixturevalue("postgres"), engine_url.rpartition("=")[2]
+    return lambda: files_with_the_canary(tmp_path) | server.files_with(CANARY, schema)
+
+
 @pytest.mark.parametrize("reader", [False, True], ids=["alone", "with a reader open"])
-async def test_nothing_of_a_person_is_left_anywhere(tmp_path: Path, reader: bool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_of_a_person_is_left_anywhere(
+    engine_url: str, tmp_path: Path, files: Callable[[], set[str]], reader: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """Planted in tables, files, RAM and what is under way: after /forget_me the canary is in no table, no byte of a file, no line of the
     log at DEBUG and no later call of the model, after a restart too; and the other person's rows are the same, byte for byte."""
     for name in ("bot", "handlers", "plugins"):
         caplog.set_level(logging.DEBUG, logger=name)
     data, provider = tmp_path / "data", Parrot()
-    async with a_bot(data, provider) as bot:
+    async with a_bot(engine_url, data, provider) as bot:
         await plant(bot, provider, data)
-        before = await everything(bot)
+        before = await everything(bot.database)
         assert holding(before) >= PLACES
-        assert {HISTORY, "bot.db"} <= {name.removesuffix("-wal") for name in files_with_the_canary(data)}
-        assert any(name.startswith("exports") for name in files_with_the_canary(data))
-        other = sqlite3.connect(data / "bot.db", isolation_level=None)
-        if reader:
-            other.execute("BEGIN")
-            other.execute("SELECT * FROM facts").fetchall()
-
-        await typed(bot, "/forget_me", number=10)
-        await typed(bot, "sí", number=11)
-        provider.gate.set()
-        await bot.settled("test:other")
-        assert bool(files_with_the_canary(data)) is reader  # it holds an old state of the file, which is not overwritten under it
-        other.close()
+        held = {name.removesuffix("-wal") for name in files()}
+        assert {f"data/{HISTORY}", "facts" if "facts" in held else "bot.db"} <= held
+        assert any(name.startswith("data/exports") for name in held)
+        async with reading(engine_url) if reader else nullcontext():
+            await typed(bot, "/forget_me", number=10)
+            await typed(bot, "sí", number=11)
+            provider.gate.set()
+            await bot.settled("test:other")
+            assert bool(files()) is reader  # it holds an old state of the database, which is not overwritten under it
         await bot.core.people.finish()  # as the process does every ten seconds
 
-        after, calls = await everything(bot), len(provider.calls)
+        after, calls = await everything(bot.database), len(provider.calls)
         assert holding(after) == set()
         assert {name for name, rows in rows_of(after, ANA).items() if rows != "[]"} == set()
         assert rows_of(after, LEO) == rows_of(before, LEO)
-        assert files_with_the_canary(data) == set()
+        assert files() == set()
         for who, chat, group in ((ANA, ANA, False), (LEO, ROOM, True), (ANA, ROOM, True), (ANA, "test:other", True)):
             await bot.say("¿Qué sabes de mí, y de la receta?", user=who, chat=chat, group=group)
         await bot.ai.idle()
         assert len(provider.calls) > calls + 4
         assert CANARY not in repr([(call.system, call.messages) for call in provider.calls[calls:]])
-    assert files_with_the_canary(data) == set()
+    assert files() == set()
     again = Parrot()
-    async with a_bot(data, again) as bot:
+    async with a_bot(engine_url, data, again) as bot:
         await bot.say("¿Dónde vivo?", user=ANA)
         await bot.ai.idle()
-        assert holding(await everything(bot)) == set()
+        assert holding(await everything(bot.database)) == set()
         assert CANARY not in repr([(call.system, call.messages) for call in again.calls])
     assert CANARY not in caplog.text
 
@@ -199,11 +219,10 @@ def failing(*errors: Exception) -> Any:
     return lambda registry: registry.personal_data("zeta", tables=(), export=export, erase=erase)
 
 
-async def test_a_failure_of_storage_erases_nothing_by_half_and_is_tried_again(tmp_path: Path) -> None:
+async def test_a_failure_of_storage_erases_nothing_by_half_and_is_tried_again(engine_url: str) -> None:
     """The last of the kinds cannot be erased: nothing is; then it can, and the same yes erases everything."""
     plugin = failing(StorageError("disk full"))
-    url = f"sqlite:///{tmp_path / 'bot.db'}"
-    async with create_test_bot(provider=Parrot(), memory=OPTIONS, database_url=url, plugins=[plugin]) as bot:
+    async with create_test_bot(provider=Parrot(), memory=OPTIONS, database_url=engine_url, plugins=[plugin]) as bot:
         await bot.ai.remember(LEO, "Vive en LIMA")
         await bot.say("/forget_me", user=LEO)
         answering = asyncio.create_task(bot.say("sí", user=LEO))
@@ -255,7 +274,7 @@ def plugin(registry):
     registry.personal_data("zeta", tables=(), export=export, erase=erase, clean=clean)
 
 async def main():
-    async with create_test_bot(memory=True, plugins=[plugin], database_url="sqlite:///" + sys.argv[1]) as bot:
+    async with create_test_bot(memory=True, plugins=[plugin], database_url=sys.argv[1]) as bot:
         await bot.ai.remember("test:leo", "Vive en CANARIO8213")
         await bot.say("/forget_me", user="test:leo")
         await bot.say("yes", user="test:leo")
@@ -265,9 +284,9 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("where", ["erase", "clean"])
-async def test_what_a_crash_cut_short_is_finished_by_the_next_start(tmp_path: Path, where: str) -> None:
+async def test_what_a_crash_cut_short_is_finished_by_the_next_start(engine_url: str, files: Callable[[], set[str]], where: str) -> None:
     """Killed inside the transaction, the confirmed erasure runs again from the inbox; killed after it, what is no table is removed then."""
-    path, cleaned = tmp_path / "bot.db", []
+    cleaned = []
 
     async def clean(user_id: str) -> int:
         cleaned.append(user_id)
@@ -279,9 +298,9 @@ async def test_what_a_crash_cut_short_is_finished_by_the_next_start(tmp_path: Pa
     def plugin(registry: Registry) -> None:
         registry.personal_data("zeta", tables=(), export=nothing, erase=nothing, clean=clean)
 
-    command = [sys.executable, "-c", KILLED, str(path), where]
+    command = [sys.executable, "-c", KILLED, engine_url, where]
     ended = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=60)
-    async with create_test_bot(memory=True, plugins=[plugin], database_url=f"sqlite:///{path}") as bot:
+    async with create_test_bot(memory=True, plugins=[plugin], database_url=engine_url) as bot:
         async with bot.database.transaction() as tx:  # as if the lease of the process that died had run out
             await tx.run("UPDATE inbox SET claimed_until = 0 WHERE state = 'claimed'")
         bot.core.inbox.notify()
@@ -291,7 +310,7 @@ async def test_what_a_crash_cut_short_is_finished_by_the_next_start(tmp_path: Pa
         assert ended.returncode == -signal.SIGKILL
         assert await bot.ai.memory(LEO) == []
         assert cleaned == [LEO]
-        assert files_with_the_canary(tmp_path) == set()
+        assert files() == set()
 
 
 # ------------------------------------------------------------------------------------------ the real process

@@ -42,6 +42,7 @@ async def sources(bot: TestBot) -> list[str]:
 
 
 def _bytes_of(home: Path) -> bytes:
+    """Of the database, where that is a file of ours."""
     return b"".join(file.read_bytes() for file in home.glob("bot.db*"))
 
 
