@@ -118,7 +118,7 @@ def _block_end(lines: list[str], start: int) -> tuple[int, Kind]:
 
 def _opens(line: str) -> str | None:
     """The fence that a line opens; backticks with a backtick behind them are inline code."""
-    match = _FENCE.match(line)
+    match = _FENCE.match(line) if "```" in line or "~~~" in line else None
     if match is None or (match[1][0] == "`" and "`" in match[2]):
         return None
     return match[1]

@@ -209,7 +209,7 @@ class Intake:
             document,
             state=state,
             recipe=cutting.recipe,
-            body=body_of(loaded.sections) if item.path is None else "",
+            body="" if item.path is not None else document.body if item.sections is not None else body_of(loaded.sections),
             characters=read.characters,
             updated_at=now_ms(),
         )

@@ -43,6 +43,8 @@ Array = np.ndarray[Any, Any]
 @lru_cache(maxsize=1 << 15)
 def fold(text: str) -> str:
     """Case and accents aside: "Año" and "ano" are one."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
@@ -52,15 +54,24 @@ def words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text).replace("_", " "))
 
 
+def names(word: str) -> list[str]:
+    """What a folded word is found by, as `features` has it, without the weights: for what is read, not asked."""
+    framed = f"_{word}_"
+    return [
+        word,
+        word[:PREFIX] + "*",
+        *["#" + gram for gram in dict.fromkeys([framed[i : i + GRAM] for i in range(len(framed) - GRAM + 1)])],
+    ]
+
+
 def features(word: str) -> list[tuple[str, float, float]]:
     """What a folded word is found by, each with its weight in the order of the chunks and in the share that a chunk holds.
 
     The two differ: rare endings tell chunks apart, but whether a chunk is about the word at all is told by its beginning.
     """
-    framed = f"_{word}_"
-    grams = dict.fromkeys(framed[i : i + GRAM] for i in range(len(framed) - GRAM + 1))
-    pieces = [(f"#{gram}", GRAM_WEIGHT, STEM_SHARE if gram == word[:GRAM] else GRAM_SHARE) for gram in grams]
-    return [(word, 1.0, 1.0), (word[:PREFIX] + "*", 1.0, 1.0), *pieces]
+    whole, prefix, *grams = names(word)
+    stem = "#" + word[:GRAM]
+    return [(whole, 1.0, 1.0), (prefix, 1.0, 1.0), *((gram, GRAM_WEIGHT, STEM_SHARE if gram == stem else GRAM_SHARE) for gram in grams)]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -90,7 +101,7 @@ class Vocabulary(dict[str, int]):
         known, count = self.feature_ids, 0
         for word in map(fold, words(form)):
             if word and word not in STOP_WORDS:
-                self._flat.extend([known.setdefault(name, len(known)) for name, *_ in features(word)])
+                self._flat.extend([known.setdefault(name, len(known)) for name in names(word)])
                 count += 1
         self._starts.append(len(self._flat))
         self._words.append(count)
@@ -105,7 +116,7 @@ class Vocabulary(dict[str, int]):
             self._forget_forms()
         read = [np.fromiter(map(self.__getitem__, text.split()), dtype=np.int32) for text in texts]
         forms, begins = np.concatenate(read), np.cumsum([0, *map(len, read)])
-        starts, count = np.array(self._starts), np.array(self._words)
+        starts, count = np.array(self._starts, dtype=np.int32), np.array(self._words)
         found, sizes = starts[forms], (starts[1:] - starts[:-1])[forms]
         return np.array(self._flat)[_ranges(found, sizes)], _sums(sizes, begins), _sums(count[forms], begins)
 
@@ -155,7 +166,7 @@ def build(found: Array, sizes: Array, lengths: Array) -> Segment:
     np.add(keys, np.repeat(np.arange(len(lengths), dtype=keys.dtype), sizes), out=keys)
     keys.sort()
     first = _changes(keys)
-    counts = np.minimum(np.diff(first, append=len(keys)), 255).astype(np.uint8)
+    counts = _counts(first, len(keys))
     feature, slot = np.divmod(keys[first], keys.dtype.type(n))
     starts = _changes(feature)
     offsets = np.append(starts, len(feature)).astype(np.int32)
@@ -169,6 +180,15 @@ def build(found: Array, sizes: Array, lengths: Array) -> Segment:
         often=counts[several],
         lengths=lengths.astype(np.int32),
     )
+
+
+def _counts(first: Array, end: int) -> Array:
+    """How long each run is that begins at `first`, at most 255."""
+    counts = np.empty(len(first), dtype=np.uint8)
+    if len(first):
+        np.minimum(first[1:] - first[:-1], 255, out=counts[:-1], casting="unsafe")
+        counts[-1] = min(end - int(first[-1]), 255)
+    return counts
 
 
 def _changes(ordered: Array) -> Array:

@@ -18,6 +18,7 @@ _ELSEWHERE = ["cp1251", "koi8_r", "cp1250", "cp1253", "cp1254", "shift_jis", "eu
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\x80-\x84\x86-\x9f\u200b\u2060\ufeff\ufffe\uffff]")
 _SEQUENCES = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\\\)")  # colours, the cursor, a window's title
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u2060\ufeff\ufffe\uffff]")
 _BINARY_SHARE = 0.05
 
 
@@ -39,7 +40,10 @@ def clean(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
-    return unicodedata.normalize("NFC", _UNSAFE.sub("", _BREAKS.sub("\n", _SEQUENCES.sub("", whole))))
+    if _SUSPECT.search(whole):  # one look, where most texts need no more
+        whole = _SEQUENCES.sub("", whole) if "\x1b" in whole else whole
+        whole = _UNSAFE.sub("", _BREAKS.sub("\n", whole))
+    return unicodedata.normalize("NFC", whole)
 
 
 def _has_surrogates(text: str) -> bool:
