@@ -27,6 +27,7 @@ REASONS: Mapping[str, str] = {
     "timed_out": _("reading it took too long"),
     "unsupported": _("files of this kind cannot be read; use Markdown, text, HTML, Word (.docx), JSON or PDF"),
     "not_found": _("there is no such file"),
+    "vanished": _("it is not there any more; what was read from it before goes on answering"),
     "unreadable": _("it may not be read"),
     "special": _("it is no ordinary file"),
     "missing": _("a package that reads this kind of file is not installed"),

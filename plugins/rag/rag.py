@@ -186,7 +186,7 @@ class Rag:
                     outcomes = await self._sync()
             self._built = True
             for outcome in outcomes:
-                if outcome.failed and not (self._strict and outcome.named):
+                if outcome.failed and (outcome.status == "vanished" or not (self._strict and outcome.named)):
                     # a stray file in a folder is no news; a path that was asked for, or hides what is under it, is
                     self._tell(_failure_of(outcome), quietly=not outcome.named and outcome.status != "unreadable")
             if self._strict:
@@ -215,17 +215,20 @@ class Rag:
             return outcomes
 
     def _plan(self, known: Mapping[str, StoredDocument], again: bool) -> tuple[list[Item], list[str]]:
-        """What to look at, and which documents are gone. Reads folders."""
+        """What to look at, and which documents are gone. Reads folders.
+
+        A file that is missing from a folder that is there was deleted. A folder that is missing altogether may be a volume that is not
+        mounted: what was read from it goes on answering, and its absence is said.
+        """
         by_path = {document.path: document.id for document in known.values() if document.path}
         items = all_found(self._options.paths, self._options.cwd, by_path.get, "folder")
         items += [of_document(given, "given") for given in self._options.given]
         seen = {item.document.id for item in items if item.problem != "not_found"}
-        hidden = [item.path for item in items if item.path is not None and item.problem == "unreadable"]
-        gone = [
-            name
-            for name, document in known.items()
-            if document.origin in ("folder", "given") and name not in seen and not any(map(Path(document.path).is_relative_to, hidden))
-        ]
+        absent = [item.path for item in items if item.path is not None and item.problem in ("unreadable", "not_found")]
+        unseen = {n: d for n, d in known.items() if d.origin in ("folder", "given") and n not in seen}
+        gone = [name for name, document in unseen.items() if not any(_may_be_under(Path(document.path), path) for path in absent)]
+        kept = {path for path in absent if any(_may_be_under(Path(document.path), path) for document in unseen.values())}
+        items = [replace(item, problem="vanished") if item.problem == "not_found" and item.path in kept else item for item in items]
         for name, document in known.items():
             if name in seen or name in gone or document.state not in ANSWERS:
                 continue
@@ -366,13 +369,18 @@ def _seen(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
+def _may_be_under(path: Path, absent: Path) -> bool:
+    """Whether a document may still be at `path`, though `absent` is not there or cannot be read."""
+    return path.is_relative_to(absent) and (path != absent or not absent.parent.exists())
+
+
 _CODES = {"unsupported": "UNSUPPORTED_FORMAT", "missing": "MISSING_DEPENDENCY"}
 
 
 def _raise_first(outcomes: Sequence[Ingested]) -> None:
-    """Raise the first failure of a file that was named itself; those within a folder are only reported."""
+    """Raise the first failure of a file that was named itself; those within a folder are only reported, and what goes on answering too."""
     for outcome in outcomes:
-        if outcome.failed and outcome.named:
+        if outcome.failed and outcome.named and outcome.status != "vanished":
             raise _failure_of(outcome)
 
 

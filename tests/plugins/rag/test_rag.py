@@ -432,6 +432,45 @@ async def test_what_was_removed_stays_away(docs: Path, store: str) -> None:
 
 
 @STORES
+async def test_a_folder_that_vanishes_goes_on_answering_and_is_said(docs: Path, store: str) -> None:
+    """It may be a volume that is not mounted. When it is back, what was deleted in it meanwhile answers no more."""
+    (docs / "docs/otro.md").write_text("Hay wifi en la tienda.")
+    (docs / "suelto.md").write_text("El aparcamiento es gratis.")
+    told: list[Exception] = []
+    options = {"documents": ["docs", "suelto.md"], "persist_path": store, "cwd": docs, "on_error": told.append}
+    await create_rag(**options).warmup()  # type: ignore[arg-type]
+    (docs / "docs").rename(docs / "away")
+
+    rag = create_rag(**options)  # type: ignore[arg-type]
+    await rag.warmup()
+
+    assert [hit.text for hit in await rag.retrieve("¿hay wifi en la tienda?")] == ["Hay wifi en la tienda."]
+    assert [document["source"] for document in await rag.listing()] == ["docs/faq.md", "docs/otro.md", "suelto.md"]
+    (error,) = told
+    assert isinstance(error, RagError)
+    assert (error.code, "'docs'" in str(error)) == ("LOAD_FAILED", True)
+
+    (docs / "away").rename(docs / "docs")
+    (docs / "docs/otro.md").unlink()
+    await rag.warmup()
+
+    assert [document["source"] for document in await rag.listing()] == ["docs/faq.md", "suelto.md"]
+    assert len(told) == 1
+
+
+async def test_a_file_that_was_named_and_is_deleted_answers_no_more(docs: Path) -> None:
+    """Its folder is there, so it was deleted; a folder that was emptied likewise."""
+    rag = create_rag(documents=["docs/faq.md"], persist_path="index.db", cwd=docs)
+    await rag.warmup()
+    (docs / "docs/faq.md").unlink()
+
+    with pytest.raises(RagError, match="there is no such file"):
+        await rag.warmup()
+
+    assert not await rag.listing()
+
+
+@STORES
 async def test_damage_anywhere_is_found(docs: Path, store: str) -> None:
     """A flipped bit or a cut: the file is set aside, the index built anew, `on_error` told; the answer is never wrong."""
     for number in range(40):
