@@ -3,7 +3,9 @@
 import json
 
 import numpy as np
+import pytest
 
+from plugins.rag import lexical
 from plugins.rag.index import MOST_DEAD, Chunk, Index
 
 
@@ -161,3 +163,37 @@ def test_a_question_in_another_language_is_answered() -> None:
     assert index.search("¿cuánto tarda en llegar lo que compro?", near, **options)  # type: ignore[arg-type]
     assert not index.search("how long until what I bought arrives?", near, **options)  # type: ignore[arg-type]
     assert not index.search("¿cuánto tarda en llegar lo que compro?", far, **options)  # type: ignore[arg-type]
+
+
+def test_of_pages_that_say_the_same_the_readers_own_comes_first() -> None:
+    """Documents often stand there in two languages; one that says more of what was asked comes first all the same."""
+    es = chunk("es", "Con /forget_me se borra y elimina todo lo guardado.", language="es")
+    en = chunk("en", "Use /forget_me to erase all.", language="en")
+    index = filled(en, es)
+
+    assert found(index, "¿qué es lo que hace /forget_me?", top_k=1) == [es.text]
+    assert found(index, "what is it that /forget_me does?", top_k=1) == [en.text]
+    assert found(index, "¿para qué es lo de use y erase?", top_k=1) == [en.text]
+
+
+def test_a_search_while_documents_are_added_sees_those_that_were_shown() -> None:
+    """What is in the words' index already, and not in sight, neither answers nor stands in the way."""
+    index = filled(PAGOS)
+    shown = index._alive[:2].copy()
+    index.stage({"otro": [chunk("otro", f"Bizum número {n}") for n in range(5)]}, {})
+    index._alive = shown
+
+    assert found(index, "¿Aceptan Bizum?", min_score=0.0) == [PAGOS.text]
+
+
+def test_the_share_of_a_few_is_that_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a large index it is worked out for the best alone: no other number comes of that."""
+    index = filled(PAGOS, ENVIOS, SHIPPING, *(chunk("más", f"Bizum, envío y tarjeta {n}.", index=n) for n in range(50)))
+    index.show(index.stage({}, {}), drop=["shipping"])
+    question = "¿Aceptan tarjeta o Bizum para el envío de tres cajas?"
+    among_all = index.search(question, None, top_k=9, min_score=0.000001)
+    monkeypatch.setattr(lexical, "MANY", 0)
+    index.show(index.stage({}, {}))
+
+    assert index.search(question, None, top_k=9, min_score=0) == among_all
+    assert len(among_all) == 9

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from plugins.rag import Document, EmbeddingOptions, HashingEmbedder, Passage, RagError, create_rag, format_context
+from plugins.rag import Document, EmbeddingOptions, HashingEmbedder, Passage, RagError, collection, create_rag, format_context
 from tests.plugins.rag.loaders.pdfs import pdf
 from tests.standins.embedding_server import embedding_server
 
@@ -386,6 +386,24 @@ async def test_after_a_restart_nothing_is_embedded_again(docs: Path, store: str)
     assert second.texts == []
     assert third.texts == ["Preguntas › Envíos\nEl envío a Canarias tarda ocho días."]
     assert [one["id"] for one in await edited.listing()] == ["docs/faq.md", "horario"]
+
+
+@STORES
+async def test_many_documents_come_back_in_groups(docs: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, each with its own vector, whatever the size of the groups that they are read in."""
+    monkeypatch.setattr(collection, "GROUP_CHUNKS", 16)
+    texts = [Document(f"d{n}", f"El artículo {n} cuesta {n * 7} euros.", f"d{n}") for n in range(250)]
+    await create_rag(documents=texts, embeddings=Counting(), persist_path=store, cwd=docs).warmup()
+    counting = Counting()
+    rag = create_rag(documents=texts, embeddings=counting, persist_path=store, cwd=docs)
+
+    await rag.warmup()
+
+    assert not counting.texts
+    assert len(await rag.listing()) == 250
+    for number in (0, 17, 249):
+        (hit,) = await rag.retrieve(texts[number].text, top_k=1)
+        assert (hit.text, hit.score) == (texts[number].text, 1)
 
 
 @STORES
