@@ -42,6 +42,7 @@ REFUSALS = {
     "SECRET_ID_NUMBER": _("I did not keep that: it looks like the number of an identity document. Secrets have no place in my memory."),
 }
 
+PAUSED = _("Memory is paused, so I did not keep that. /memory resume ends the pause.")
 NO_SUCH = _("I hold nothing like that about you. /memory in a private chat lists what there is.")
 USAGE = _(
     "/memory lists what I remember. Also: /memory edit NUMBER TEXT, /memory pin NUMBER, /memory unpin NUMBER, /memory undo,"
@@ -118,6 +119,8 @@ def _date(ctx: Context, at_ms: int) -> str:
 async def _edit(ctx: Context, held: Recall, rest: str) -> None:
     number, _, text = rest.partition(" ")
     fact = await _by_number(ctx, held, number)
+    if (await held.state(ctx.sender)).paused:
+        raise BadRequest(ctx._(PAUSED))
     if reason := held.why_not(text) or (held.why_not_keyed(fact.key, text) if fact.kind == "keyed" else None):
         raise BadRequest(_refusal(ctx, held, reason))
     if not await held.edit(ctx.sender, fact.id, text):
@@ -189,7 +192,7 @@ async def remember(ctx: Context) -> None:
         raise BadRequest(_refusal(ctx, held, reason))
     learned = await held.learn(ctx.sender, ctx.args)
     if learned.paused:
-        await ctx.reply(ctx._("Memory is paused, so I did not keep that. /memory resume ends the pause."))
+        await ctx.reply(ctx._(PAUSED))
     elif ctx.is_group:
         await ctx.reply(ctx._("Noted. What I remember about you, I tell you in private only."))
     elif learned.added:

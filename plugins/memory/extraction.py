@@ -136,7 +136,7 @@ def estimated_tokens(prompt: Prompt, answer: str) -> int:
 def retry(first: Prompt, answer: str, problem: Malformed) -> Prompt:
     """The one further try: the same call with the answer and what is wrong with it."""
     said = f"That was not taken: {problem.reason}. Answer again, with exactly the JSON that was asked for and nothing else."
-    messages = [*first.messages, {"role": "assistant", "content": answer[:MOST_TEXT]}, {"role": "user", "content": said}]
+    messages = [*first.messages, {"role": "assistant", "content": answer[:MOST_TEXT] or "(nothing)"}, {"role": "user", "content": said}]
     return Prompt(system=first.system, messages=messages, model=first.model, max_tokens=first.max_tokens, schema=first.schema)
 
 

@@ -15,6 +15,8 @@ from bot import (
     Jobs,
     Marks,
     MemoryOptions,
+    ModelError,
+    ModelRefused,
     Prompt,
     Provider,
     SubjectErased,
@@ -219,7 +221,12 @@ class Extractor:
         """One call. It counts before it is made, so that one that fails counts too; tokens are estimated where the server tells none."""
         async with self.database.transaction() as tx:
             await self.queue.spend(tx, subject, calls=1)
-        answer = await provider.complete(prompt)
+        try:
+            answer = await provider.complete(prompt)
+        except ModelError as error:
+            if type(error) not in (ModelError, ModelRefused):  # it cannot be had now: the words wait for a later try
+                raise
+            return ""  # it was there, and said nothing: that is an answer of another form
         used = answer.usage.prompt_tokens + answer.usage.completion_tokens
         async with self.database.transaction() as tx:
             await self.queue.spend(tx, subject, tokens=used or extraction.estimated_tokens(prompt, answer.text))

@@ -187,13 +187,16 @@ class Memory:
     # ------------------------------------------------------------------------------------ the person's say
 
     async def edit(self, subject: str, fact_id: str, text: str) -> bool:
-        """Change the text of a fact, which is the person's own from then on; False where there is none, or where the text is refused."""
+        """Change the text of a fact, which is the person's own from then on.
+
+        False where there is none, where the text is refused, or while the person's memory is paused.
+        """
         if reason := self.why_not(text):
             self._refused(reason)
             return False
         async with self._database.transaction() as tx:
             old = next((fact for fact in await self.store.held(tx, subject) if fact.id == fact_id), None)
-            if old is None:
+            if old is None or (await self._queue.state(tx, subject)).paused:
                 return False
             value = facts.one_line(text)
             name, colon, rest = value.partition(":")

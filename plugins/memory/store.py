@@ -14,6 +14,8 @@ _COLUMNS = "id, subject, kind, key, value, source, created_at, updated_at, expir
 _MINE = "agent_id = :agent_id AND subject = :subject AND namespace = :namespace"
 _DEAD = "facts.expires_at <= excluded.updated_at"  # NULL, which is permanent, compares as false
 
+_NOT_PAUSED = "NOT EXISTS (SELECT 1 FROM memory_subjects WHERE agent_id = :agent_id AND subject = :subject AND paused = 1)"
+
 # Nothing is written for a person who paused it: no row comes back then. Restating renews: a life that is given, else the life that the
 # fact had. A row whose life is over counts as none.
 _STATE = f"""
@@ -22,7 +24,7 @@ INSERT INTO facts
 SELECT
     :agent_id, :subject, :namespace, :kind, :key, :id, :value, :source, :evidence, 1, 0,
     CAST(:now AS BIGINT), CAST(:now AS BIGINT), CAST(:expires_at AS BIGINT)
-WHERE NOT EXISTS (SELECT 1 FROM memory_subjects WHERE agent_id = :agent_id AND subject = :subject AND paused = 1)
+WHERE {_NOT_PAUSED}
 ON CONFLICT (agent_id, subject, namespace, kind, key) DO UPDATE SET
     stated = CASE WHEN {_DEAD} THEN 1 ELSE facts.stated + 1 END,
     id = CASE WHEN {_DEAD} THEN excluded.id ELSE facts.id END,
@@ -36,11 +38,7 @@ ON CONFLICT (agent_id, subject, namespace, kind, key) DO UPDATE SET
 RETURNING stated, id"""
 
 _HELD = f"SELECT {_COLUMNS} FROM facts WHERE {_MINE} ORDER BY updated_at, id"
-_READ = (
-    f"SELECT {_COLUMNS} FROM facts WHERE {_MINE}"
-    " AND NOT EXISTS (SELECT 1 FROM memory_subjects WHERE agent_id = :agent_id AND subject = :subject AND paused = 1)"
-    " ORDER BY updated_at, id"
-)
+_READ = f"SELECT {_COLUMNS} FROM facts WHERE {_MINE} AND {_NOT_PAUSED} ORDER BY updated_at, id"
 # What is over the cap leaves in the transaction that went over it, and what has expired leaves with it. Extracted facts go before given
 # ones, pinned ones last, and among equals those that were not stated for the longest time.
 _TRIM = f"""
@@ -51,8 +49,9 @@ DELETE FROM facts WHERE {_MINE} AND id NOT IN (
 _EXPIRE = "DELETE FROM facts WHERE agent_id = :agent_id AND expires_at <= :now"
 _FORGET_ONE = f"DELETE FROM facts WHERE {_MINE} AND id = :id"
 _RENAME = (
-    f"UPDATE facts SET key = :key, value = :value, source = 'manual', evidence = 'edited', updated_at = :now WHERE {_MINE} AND id = :id"
-    " RETURNING id"
+    "UPDATE facts SET key = :key, value = :value, source = 'manual', evidence = 'edited', updated_at = CAST(:now AS BIGINT),"
+    " expires_at = CAST(:now AS BIGINT) + expires_at - updated_at"
+    f" WHERE {_MINE} AND id = :id RETURNING id"
 )
 _TAKEN = f"SELECT id FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
 _PIN = f"UPDATE facts SET pinned = :pinned WHERE {_MINE} AND id = :id"
@@ -193,7 +192,10 @@ class Facts:
         return [fact_of(row) for row in rows if row["expires_at"] is None or row["expires_at"] > now]
 
     async def rename(self, tx: Transaction, subject: str, fact_id: str, draft: Draft) -> bool:
-        """Give a fact another text. Where another row says that already, this one leaves for it. False where there is none."""
+        """Give a fact another text, which renews its life. Where another row says that already, this one leaves for it.
+
+        False where there is none.
+        """
         other = await self.find(tx, subject, draft)
         if other is not None and other != fact_id:
             return bool(await self.drop(tx, subject, fact_id))

@@ -161,7 +161,7 @@ async def test_a_fact_is_pinned_by_its_number(bot: TestBot) -> None:
 
 
 async def test_paused_nothing_is_kept_or_used(bot: TestBot) -> None:
-    """Until it is resumed: no fact in the prompt, and /remember says why it keeps nothing."""
+    """Until it is resumed: no fact in the prompt, and /remember and an edit say why they keep nothing."""
     await bot.ai.remember(ANA, "I live in CANARY")
     await bot.say("/memory pause", user=ANA)
     [said] = await bot.say("/remember I have a dog", user=ANA)
@@ -171,6 +171,9 @@ async def test_paused_nothing_is_kept_or_used(bot: TestBot) -> None:
     assert "CANARY" not in repr(bot.provider.calls)
     [listing] = await bot.say("/memory", user=ANA)
     assert "paused" in listing
+    [edited] = await bot.say("/memory edit 1 I live in Lima", user=ANA)
+    assert edited == "Memory is paused, so I did not keep that. /memory resume ends the pause."
+    assert await bot.ai.memory(ANA) == ["I live in CANARY"]
     await bot.say("/memory resume", user=ANA)
     await bot.say("Where do I live?", user=ANA)
     assert "CANARY" in bot.provider.calls[-1].system

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot import Database, ExtractOptions, MemoryOptions, ModelUnavailable
+from bot import Database, ExtractOptions, MemoryOptions, ModelError, ModelRefused, ModelUnavailable
 from plugins.memory import OwnMemory, create_memory
 from tests.plugins.memory.conftest import Clock, Script
 
@@ -41,6 +41,22 @@ async def test_a_duplicate_renews_the_one_there(memory: OwnMemory, clock: Clock)
 
     assert new == []
     assert await texts(memory) == ["Tiene un perro", "Vive en Bogotá"]
+
+
+async def test_an_edit_renews_the_life_of_a_fact(database: Database, clock: Clock) -> None:
+    """As stating it again does; one that lives for ever goes on to."""
+    async with create_memory(MemoryOptions(ttl="10s"), database=database, clock=clock) as memory:
+        await memory.remember(ANA, "Vive en Bogotá")
+        [fact] = await memory.facts(ANA)
+        clock.forward(ms=6_000)
+        await memory.edit(ANA, fact.id, "Vive en Medellín")
+        clock.forward(ms=6_000)
+        [renewed] = await memory.facts(ANA)
+        clock.forward(ms=4_000)
+        after = await memory.facts(ANA)
+
+    assert (renewed.text, renewed.expires_at) == ("Vive en Medellín", renewed.updated_at + 10_000)
+    assert after == []
 
 
 async def test_people_do_not_share_facts(memory: OwnMemory) -> None:
@@ -252,6 +268,20 @@ async def test_an_answer_of_another_form_is_asked_for_again_then_dropped(databas
     assert added == []
     assert len(script.calls) == 2
     assert "it is not JSON" in script.calls[1].messages[-1]["content"]
+    assert memory.counters.snapshot()["memory_malformed"] == 1
+
+
+@pytest.mark.parametrize("said_nothing", [ModelError("openai: the answer is empty"), ModelRefused("no")])
+async def test_an_answer_of_nothing_is_asked_for_again_then_dropped(database: Database, clock: Clock, said_nothing: ModelError) -> None:
+    """A model that is there and says nothing, or will not, is not asked for ever: no words wait for the next extraction."""
+    script = Script(said_nothing)
+    memory = extracting(database, clock, script)
+    await memory.stage_extraction(None, ANA, "Vivo en Bogotá", "")
+    await memory.idle()
+
+    assert len(script.calls) == 2
+    assert script.calls[1].messages[-2] == {"role": "assistant", "content": "(nothing)"}
+    assert await rows(database, "memory_queue") == 0
     assert memory.counters.snapshot()["memory_malformed"] == 1
 
 
