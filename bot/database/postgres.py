@@ -5,7 +5,7 @@ import hashlib
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Literal, TypeVar
 
 import asyncpg
@@ -49,6 +49,8 @@ _SIZE = "SELECT pg_total_relation_size($1::text::regclass)"
 _LEFT = "SELECT COALESCE(n_dead_tup, 0) FROM pg_stat_all_tables WHERE relid = $1::text::regclass"
 _LOCKED = "55P03"
 
+# What the library says of a connection that is no more, or that is just being lost.
+_LOST = ("released back to the pool", "connection is closed", "connection was closed", "another operation")
 _HINTS: tuple[tuple[type[BaseException], str], ...] = (
     (asyncpg.InvalidPasswordError, "check the user and the password in BOT_DATABASE_URL"),
     (asyncpg.InvalidAuthorizationSpecificationError, "check the user and the password in BOT_DATABASE_URL, and the server's pg_hba.conf"),
@@ -119,7 +121,8 @@ async def _as_it_is(connection: Connection) -> None:
 
 async def _closed(pool: Pool) -> None:
     try:
-        await asyncio.wait_for(pool.close(), END_SECONDS)
+        async with asyncio.timeout(END_SECONDS):
+            await pool.close()
     except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
         pool.terminate()
 
@@ -192,11 +195,12 @@ class _Transaction:
 
     async def _given_back(self, connection: Connection, undo: bool) -> None:
         try:
-            if undo and not connection.is_closed():
+            if undo:
                 await connection.execute("ROLLBACK", timeout=END_SECONDS)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-            connection.terminate()
-        with _storage_errors(self._where):
+        except Exception:  # noqa: BLE001 - whatever the library says of a connection that was lost: the server undoes it
+            with suppress(asyncpg.InterfaceError):  # it is no more the pool's
+                connection.terminate()
+        with suppress(asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresError, OSError):
             await self._pool.release(connection, timeout=END_SECONDS)
 
     @asynccontextmanager
@@ -391,7 +395,12 @@ def _storage_errors(where: str) -> Iterator[None]:
             error.args = ("a value has a type or a size that its column does not take",)
         raise StorageError(_said(where, error, error.args[0] if error.args else "")) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, OverflowError) as error:
-        raise StorageError(_said(where, error, str(error) or "no answer in time")) from error
+        raise StorageError(_said(where, error, _reason(error))) from error
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error) or "no answer in time"
+    return "the server went away" if any(sign in text for sign in _LOST) else text
 
 
 def _said(where: str, error: BaseException, reason: object) -> str:

@@ -74,6 +74,12 @@ class PostgresServer:
             self.process.wait(30)
             self.process = None
 
+    def crash(self) -> None:
+        """End as in a crash, and start again. What was committed is on the disk: we run it so that nothing waits for that."""
+        self.psql("CHECKPOINT")
+        self.stop(signal.SIGQUIT)
+        self.start()
+
     def schemas(self, names: Iterator[str]) -> Iterator[str]:
         """Make schemas with these names, a hundred at a time: a call takes longer than they do."""
         while some := list(itertools.islice(names, 100)):

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bot import ConfigurationError, Database, StorageError, open_database
+from bot import ConfigurationError, StorageError, open_database
 from bot.database.migrate import CORE, migrate, statements, versions_of
 from bot.errors import SchemaTooNew
 from bot.registry import Migrations
+from tests.tables import tables
 
 ROOT = Path(__file__).parents[3]
 TABLE = "CREATE TABLE {name} (agent_id TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (agent_id, id));\n"
@@ -36,38 +37,28 @@ def folder(tmp_path: Path, **files: str) -> Migrations:
     return Migrations("own", directory)
 
 
-def url(tmp_path: Path) -> str:
-    """Of the database of a test."""
-    return f"sqlite:///{tmp_path / 'bot.db'}"
-
-
-async def tables(db: Database) -> set[str]:
-    """The tables that there are."""
-    return {row["name"] for row in await db.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-async def test_each_runs_once_and_in_order(tmp_path: Path) -> None:
+async def test_each_runs_once_and_in_order(tmp_path: Path, engine_url: str) -> None:
     """What ran is not run again; what is new runs at the next start."""
     own = folder(tmp_path, _0001_a=TABLE.format(name="a"), _0002_b="INSERT INTO a (agent_id, id) VALUES ('x', 'once');\n")
     for _ in range(2):
-        async with open_database(url(tmp_path), migrations=[own]) as db:
+        async with open_database(engine_url, migrations=[own]) as db:
             rows = await db.all("SELECT id FROM a")
     folder(tmp_path, _0003_c="INSERT INTO a (agent_id, id) VALUES ('x', 'then');\n")
-    async with open_database(url(tmp_path), migrations=[own]) as db:
+    async with open_database(engine_url, migrations=[own]) as db:
         later = await db.all("SELECT id FROM a ORDER BY id")
 
     assert rows == [{"id": "once"}]
     assert later == [{"id": "once"}, {"id": "then"}]
 
 
-async def test_two_processes_start_together(tmp_path: Path) -> None:
+async def test_two_processes_start_together(tmp_path: Path, engine_url: str) -> None:
     """On a file that is not there yet each migration runs once, and every process comes up."""
     own = folder(
         tmp_path,
         _0001_counted=TABLE.format(name="counted"),
         _0002_rows="".join(f"INSERT INTO counted (agent_id, id) VALUES ('x', '{n}');\n" for n in range(50)),
     )
-    command = [sys.executable, "-c", STARTER, url(tmp_path), str(own.directory)]
+    command = [sys.executable, "-c", STARTER, engine_url, str(own.directory)]
     started = [
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: ASYNC220
         for _ in range(4)
@@ -77,21 +68,21 @@ async def test_two_processes_start_together(tmp_path: Path) -> None:
     assert [(out.strip(), process.returncode) for (out, _), process in zip(done, started, strict=True)] == [("50", 0)] * 4, done
 
 
-async def test_a_newer_database_is_refused(tmp_path: Path) -> None:
+async def test_a_newer_database_is_refused(tmp_path: Path, engine_url: str) -> None:
     """One sentence says which database, whose tables and what to do; nothing in it was changed."""
     old = folder(tmp_path, _0001_a=TABLE.format(name="a"), _0002_b=TABLE.format(name="b"))
-    async with open_database(url(tmp_path), migrations=[old]):
+    async with open_database(engine_url, migrations=[old]):
         pass
     (old.directory / "0002_b.sql").unlink()
     with pytest.raises(SchemaTooNew) as caught:
-        async with open_database(url(tmp_path), migrations=[old, folder_of(tmp_path / "other", "other")]):
+        async with open_database(engine_url, migrations=[old, folder_of(tmp_path / "other", "other")]):
             pass
 
     said = str(caught.value)
     assert "made by a newer version of the bot (own is at 2, and this version knows 1)" in said
     assert "update the bot, or set BOT_DATABASE_URL" in said
     assert "\n" not in said
-    async with open_database(url(tmp_path), core=False) as db:
+    async with open_database(engine_url, core=False) as db:
         assert "other" not in await tables(db)
 
 
@@ -102,29 +93,29 @@ def folder_of(directory: Path, owner: str) -> Migrations:
     return Migrations(owner, directory)
 
 
-async def test_one_that_fails_leaves_nothing(tmp_path: Path) -> None:
+async def test_one_that_fails_leaves_nothing(tmp_path: Path, engine_url: str) -> None:
     """All that run together happen together; the error names the file, and mended it runs."""
     own = folder(tmp_path, _0001_a=TABLE.format(name="a"), _0002_b="CREATE TABL b;\n")
     with pytest.raises(StorageError, match=r"the migration '0002_b.sql' of 'own' cannot run, and nothing was changed"):
-        async with open_database(url(tmp_path), migrations=[own]):
+        async with open_database(engine_url, migrations=[own]):
             pass
-    async with open_database(url(tmp_path), core=False) as db:
-        left = await tables(db)
+    async with open_database(engine_url, core=False) as db:
+        left = set(await tables(db))
     folder(tmp_path, _0002_b=TABLE.format(name="b"))
-    async with open_database(url(tmp_path), migrations=[own]) as db:
-        mended = await tables(db)
+    async with open_database(engine_url, migrations=[own]) as db:
+        mended = set(await tables(db))
 
     assert left == {"schema_versions"}
     assert {"a", "b", "inbox"} <= mended
 
 
-async def test_an_owner_that_is_gone_does_not_matter(tmp_path: Path) -> None:
+async def test_an_owner_that_is_gone_does_not_matter(tmp_path: Path, engine_url: str) -> None:
     """A plugin that was removed leaves its tables and its version; the bot starts all the same."""
     own = folder(tmp_path, _0001_a=TABLE.format(name="a"))
-    async with open_database(url(tmp_path), migrations=[own]):
+    async with open_database(engine_url, migrations=[own]):
         pass
 
-    async with open_database(url(tmp_path)) as db:
+    async with open_database(engine_url) as db:
         assert "a" in await tables(db)
 
 
@@ -146,16 +137,16 @@ def test_statements_end_at_the_end_of_a_line() -> None:
 
 async def test_the_process_has_its_tables(tmp_path: Path) -> None:
     """Every table of the process bears the bot's id first, in its primary key too: several bots can share one database."""
-    async with open_database(url(tmp_path)) as db:
-        for name in await tables(db) - {"schema_versions"}:
+    async with open_database(f"sqlite:///{tmp_path / 'bot.db'}") as db:
+        for name in set(await tables(db)) - {"schema_versions"}:
             columns = await db.all(f"SELECT name, pk FROM pragma_table_info('{name}') ORDER BY cid")
 
             assert columns[0] == {"name": "agent_id", "pk": 1}, name
 
 
-async def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
+async def test_migrating_again_changes_nothing() -> None:
     """A start with nothing to do writes no row."""
-    async with open_database(url(tmp_path)) as db:
+    async with open_database("sqlite:///:memory:") as db:
         async with db.transaction() as tx:
             before = await tx.one("SELECT total_changes() AS n")
         await migrate(db, [CORE], name="x")
