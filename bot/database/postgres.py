@@ -75,30 +75,35 @@ async def open_postgres(url: str, *, where: str, agent_id: str) -> AsyncIterator
 
     Raises ConfigurationError for an address that cannot be read, StorageError where the server cannot be reached or used.
     """
+    pool = asyncpg.create_pool(
+        url,
+        min_size=0,  # what the library keeps open by itself it also logs about by itself
+        max_size=CONNECTIONS,
+        timeout=CONNECT_SECONDS,
+        init=_prepared,
+        reset=_as_it_is,
+        server_settings={"application_name": "sabio"},
+    )
+    try:
+        await _fits(pool, where)
+        yield PostgreSQL(pool, where=where, agent_id=agent_id)
+    finally:
+        await _to_its_end(_closed(pool))
+
+
+async def _fits(pool: Pool, where: str) -> None:
     try:
         with _storage_errors(where):
-            pool = await asyncpg.create_pool(
-                url,
-                min_size=1,
-                max_size=CONNECTIONS,
-                timeout=CONNECT_SECONDS,
-                init=_prepared,
-                reset=_as_it_is,
-                server_settings={"application_name": "sabio"},
-            )
+            await pool
+            async with pool.acquire() as connection:
+                unfit = fault(connection.get_server_version().major, str(connection.get_settings().server_encoding))
     except ValueError:  # its text may hold the password
         raise ConfigurationError(
             f"BOT_DATABASE_URL={where!r} cannot be read: use postgresql://user:password@host:port/database, with signs such as @ / # % in"
             " the password written as %40 %2F %23 %25"
         ) from None
-    try:
-        async with pool.acquire() as connection:
-            unfit = fault(connection.get_server_version().major, str(connection.get_settings().server_encoding))
-        if unfit:
-            raise StorageError(f"the database {where!r}: {unfit}")
-        yield PostgreSQL(pool, where=where, agent_id=agent_id)
-    finally:
-        await _to_its_end(_closed(pool))
+    if unfit:
+        raise StorageError(f"the database {where!r}: {unfit}")
 
 
 def fault(version: int, encoding: str) -> str:
