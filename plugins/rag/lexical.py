@@ -11,7 +11,6 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from plugins.rag.postings import Segment, build, joined, ranges
 from plugins.rag.stopwords import STOP_WORDS
 
 K1 = 0.8
@@ -30,7 +30,6 @@ GRAM = 4
 BUILT_AT_ONCE = 2_048  # chunks whose postings are made in one go: no more than a moment
 LONGEST_FORM = 64
 MANY = 20_000  # slots
-LONG = 300  # postings of a feature: fewer are picked one by one, more are copied whole
 MOST_FORMS = 300_000  # then they are forgotten and met anew
 MOST_REMEMBERED, REMEMBERED_BYTES = 256, 16 << 20  # scores of the latest questions
 BACKGROUND = 200  # the share is told as though so many other chunks stood by: in a small library every word counts about the same
@@ -118,7 +117,7 @@ class Vocabulary(dict[str, int]):
         forms, begins = np.concatenate(read), np.cumsum([0, *map(len, read)])
         starts, count = np.array(self._starts, dtype=np.int32), np.array(self._words)
         found, sizes = starts[forms], (starts[1:] - starts[:-1])[forms]
-        return np.array(self._flat)[_ranges(found, sizes)], _sums(sizes, begins), _sums(count[forms], begins)
+        return np.array(self._flat)[ranges(found, sizes)], _sums(sizes, begins), _sums(count[forms], begins)
 
 
 def _sums(values: Array, begins: Array) -> Array:
@@ -127,131 +126,12 @@ def _sums(values: Array, begins: Array) -> Array:
     return np.asarray(total[begins[1:]] - total[begins[:-1]])
 
 
-def _ranges(begin: Array, count: Array) -> Array:
-    """The indices `begin[i] … begin[i] + count[i] - 1` of every i, one after another."""
-    ends = np.cumsum(count, dtype=begin.dtype)
-    found = np.repeat(begin - (ends - count), count)
-    found += np.arange(len(found), dtype=found.dtype)
-    return np.asarray(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The postings of a run of slots: the feature `features[i]` is in the slots `slots[offsets[i] : offsets[i + 1]]`.
-
-    Most features are in a chunk once. Where one is there more often, its slots and counts stand besides in `slots_often` and `often`, at
-    `offsets_often[i] : offsets_often[i + 1]`. `lengths` are the words of each slot.
-    """
-
-    features: Array
-    offsets: Array
-    slots: Array
-    offsets_often: Array
-    slots_often: Array
-    often: Array
-    lengths: Array
-
-    @property
-    def size(self) -> int:
-        """How many slots it covers."""
-        return len(self.lengths)
-
-
-def build(found: Array, sizes: Array, lengths: Array) -> Segment:
-    """The segment of chunks whose features, one chunk after another, are `found`; chunk i has `sizes[i]` of them and `lengths[i]` words."""
-    n = max(len(lengths), 1)
-    narrow = int(found.max(initial=0)) * n + n < 1 << 32  # half the memory, and sorted in half the time
-    keys = found.astype(np.uint32 if narrow else np.int64)
-    np.multiply(keys, keys.dtype.type(n), out=keys)
-    np.add(keys, np.repeat(np.arange(len(lengths), dtype=keys.dtype), sizes), out=keys)
-    keys.sort()
-    first = _changes(keys)
-    counts = _counts(first, len(keys))
-    feature, slot = np.divmod(keys[first], keys.dtype.type(n))
-    starts = _changes(feature)
-    offsets = np.append(starts, len(feature)).astype(np.int32)
-    several = np.flatnonzero(counts > 1)
-    return Segment(
-        features=feature[starts].astype(np.int32),
-        offsets=offsets,
-        slots=slot.astype(np.uint16),
-        offsets_often=np.searchsorted(several, offsets).astype(np.int32),
-        slots_often=slot[several].astype(np.uint16),
-        often=counts[several],
-        lengths=lengths.astype(np.int32),
-    )
-
-
-def _counts(first: Array, end: int) -> Array:
-    """How long each run is that begins at `first`, at most 255."""
-    counts = np.empty(len(first), dtype=np.uint8)
-    if len(first):
-        np.minimum(first[1:] - first[:-1], 255, out=counts[:-1], casting="unsafe")
-        counts[-1] = min(end - int(first[-1]), 255)
-    return counts
-
-
-def _changes(ordered: Array) -> Array:
-    """Where a run of equal values begins."""
-    starts = np.ones(len(ordered), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
-    return np.flatnonzero(starts)
-
-
-def joined(left: Segment, right: Segment) -> Segment:
-    """One segment with the slots of the left one and then those of the right one."""
-    features = np.sort(np.concatenate((left.features, right.features)), kind="stable")
-    features = features[_changes(features)]
-    at_left, at_right = np.searchsorted(features, left.features), np.searchsorted(features, right.features)
-    moved, moved_often = right.slots + np.uint16(left.size), right.slots_often + np.uint16(left.size)
-    ways = _Ways.of(len(features), (at_left, left.offsets), (at_right, right.offsets))
-    often = _Ways.of(len(features), (at_left, left.offsets_often), (at_right, right.offsets_often))
-    return Segment(
-        features=features,
-        offsets=ways.offsets,
-        slots=ways.put(left.slots, moved),
-        offsets_often=often.offsets,
-        slots_often=often.put(left.slots_often, moved_often),
-        often=often.put(left.often, right.often),
-        lengths=np.concatenate((left.lengths, right.lengths)),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Ways:
-    """Where the values of two segments go in the one that they become."""
-
-    offsets: Array
-    left: Array
-    right: Array
-
-    @classmethod
-    def of(cls, features: int, left: tuple[Array, Array], right: tuple[Array, Array]) -> "_Ways":
-        """`left` and `right`: which of the features theirs are, and where the values of each begin."""
-        (at_left, from_left), (at_right, from_right) = left, right
-        first, second = np.zeros(features, dtype=np.int32), np.zeros(features, dtype=np.int32)
-        first[at_left], second[at_right] = np.diff(from_left), np.diff(from_right)
-        offsets = np.zeros(features + 1, dtype=np.int32)
-        np.cumsum(first + second, out=offsets[1:])
-        return cls(
-            offsets,
-            _ranges(offsets[at_left], first[at_left]),
-            _ranges((offsets[:-1] + first)[at_right], second[at_right]),
-        )
-
-    def put(self, left: Array, right: Array) -> Array:
-        """The values of both."""
-        both = np.empty(len(left) + len(right), dtype=left.dtype)
-        both[self.left], both[self.right] = left, right
-        return both
-
-
 class Scores:
     """How well each slot answers a question: `bm25` to order by, `share` of the question's `weight` that the slot holds, 0 to 1."""
 
     __slots__ = ("_held", "_share", "_standing", "_telling", "bm25", "weight")
 
-    def __init__(self, bm25: Array, weight: float, standing: "_Standing", held: "Sequence[_Held]", telling: Array) -> None:
+    def __init__(self, bm25: Array, weight: float, standing: "_Standing", held: Sequence[tuple[Array, Array]], telling: Array) -> None:
         self.bm25 = bm25
         self.weight = weight
         self._standing = standing
@@ -263,12 +143,9 @@ class Scores:
     def share(self) -> Array:
         """Of every slot. Worked out when it is first asked for: to order by, nobody needs it."""
         if self._share is None:
-            parts = [
-                np.bincount(found.slots(segment), np.repeat(self._telling[found.terms], found.sizes), segment.size)
-                for segment, found in zip(self._standing.segments, self._held, strict=True)
-            ]
-            held = np.concatenate(parts) * self._standing.alive if parts else np.zeros(0)
-            self._share = held / self.weight if self.weight else held
+            found = zip(self._standing.segments, self._held, strict=True)
+            parts = [segment.all.sums(at, self._telling[terms], segment.size) for segment, (terms, at) in found]
+            self._share = np.concatenate([np.zeros(0), *parts]) * self._standing.alive / (self.weight or 1.0)
         return self._share
 
     def share_at(self, slots: Array | None) -> Array:
@@ -278,10 +155,11 @@ class Scores:
         return np.array([self._share_of(slot) for slot in slots.tolist()]) * self._standing.alive[slots] / (self.weight or 1.0)
 
     def _share_of(self, slot: int) -> float:
-        for segment, found in zip(self._standing.segments, self._held, strict=True):
+        for segment, (terms, at) in zip(self._standing.segments, self._held, strict=True):
             if slot < segment.size:
-                places = np.flatnonzero(found.slots(segment) == slot)
-                return float(self._telling[found.terms[np.searchsorted(np.cumsum(found.sizes), places, side="right")]].sum())
+                sizes = segment.all.sizes(at)
+                places = np.flatnonzero(segment.all.pick(segment.all.slots, at, sizes) == slot)
+                return float(self._telling[terms[np.searchsorted(np.cumsum(sizes), places, side="right")]].sum())
             slot -= segment.size
         return 0.0
 
@@ -319,17 +197,15 @@ class Lexicon:
 
     def _score(self, question: str, standing: "_Standing") -> Scores:
         ids, weights, telling, unknown = self._question(question)
-        held = [_held(segment, ids) for segment in standing.segments]
+        held = [segment.find(ids) for segment in standing.segments]
         frequency = np.zeros(len(ids))
-        for segment, live, found in zip(standing.segments, standing.parts, held, strict=True):
-            frequency[found.terms] += found.sizes if live is None else found.live(segment, live)
+        for segment, live, (terms, at) in zip(standing.segments, standing.parts, held, strict=True):
+            frequency[terms] += segment.all.sizes(at) if live is None else _living(segment, at, live)
         telling = telling * _idf(frequency, standing.live + BACKGROUND)
         weights = weights * _idf(frequency, standing.live)
-        parts = [
-            _saturated(segment, found, weights, *norms)
-            for segment, found, norms in zip(standing.segments, held, standing.norms, strict=True)
-        ]
-        bm25 = np.concatenate(parts) * standing.alive if parts else np.zeros(0)
+        found = zip(standing.segments, held, standing.norms, strict=True)
+        parts = [segment.bm25(at, weights[terms], norm) for segment, (terms, at), norm in found]
+        bm25 = np.concatenate([np.zeros(0), *parts]) * standing.alive
         return Scores(bm25, float(telling.sum()) + unknown * _idf(0.0, standing.live + BACKGROUND), standing, held, telling)
 
     def _question(self, question: str) -> tuple[Array, Array, Array, float]:
@@ -365,8 +241,7 @@ class _Standing:
         self.parts = [None if part.all() else part for part in cut]
         words = sum(float(segment.lengths @ part) for segment, part in zip(segments, cut, strict=True))
         average = max(words / self.live, 1.0)
-        norms = [K1 * (1 - B + B * segment.lengths / average) for segment in segments]
-        self.norms = [(norm, 1 / (1 + norm)) for norm in norms]
+        self.norms = [K1 * (1 - B + B * segment.lengths / average) for segment in segments]
         self._most = min(MOST_REMEMBERED, REMEMBERED_BYTES // (16 * max(len(self.alive), 1)))
         self._scores: dict[int, Scores] = {}
         self._lock = Lock()
@@ -385,56 +260,11 @@ class _Standing:
         return scores
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What a segment holds of a question: the features by their position in it, where the segment has them, and their postings."""
-
-    terms: Array
-    at: Array
-    begin: Array
-    sizes: Array
-
-    def slots(self, segment: Segment) -> Array:
-        """The slots of each feature, one feature after another."""
-        return _pieces(segment.slots, self.begin, self.sizes)
-
-    def live(self, segment: Segment, alive: Array) -> Array:
-        """How many live chunks hold each of the terms."""
-        counted = np.cumsum(alive[self.slots(segment)], dtype=np.int32)
-        return np.diff(counted[np.cumsum(self.sizes) - 1], prepend=0)
-
-
-def _held(segment: Segment, ids: Array) -> _Held:
-    if not len(segment.features) or not len(ids):
-        nothing = np.empty(0, np.int64)
-        return _Held(nothing, nothing, nothing, nothing)
-    found = np.minimum(np.searchsorted(segment.features, ids), len(segment.features) - 1)
-    terms = np.flatnonzero(segment.features[found] == ids)
-    at = found[terms]
-    begin = segment.offsets[at]
-    return _Held(terms, at, begin, segment.offsets[at + 1] - begin)
-
-
-def _pieces(values: Array, begin: Array, sizes: Array) -> Array:
-    """`values[begin[i] : begin[i] + sizes[i]]` of every i, one after another."""
-    if int(sizes.sum()) <= LONG * len(sizes):
-        return np.asarray(values[_ranges(begin, sizes)])
-    ends = (begin + sizes).tolist()
-    return np.concatenate([values[start:end] for start, end in zip(begin.tolist(), ends, strict=True)])
-
-
-def _saturated(segment: Segment, found: _Held, weights: Array, norm: Array, once: Array) -> Array:
-    """The BM25 of every slot: as though each feature were there once, and then what those add that are there more often."""
-    weights = weights[found.terms]
-    scores = np.bincount(found.slots(segment), np.repeat(weights, found.sizes), segment.size) * once
-    begin = segment.offsets_often[found.at]
-    sizes = segment.offsets_often[found.at + 1] - begin
-    at = _ranges(begin, sizes)
-    if not len(at):
-        return np.asarray(scores)
-    slots, counts = segment.slots_often[at], segment.often[at]
-    gain = counts / (counts + norm[slots]) - once[slots]
-    return np.asarray(scores + np.bincount(slots, np.repeat(weights, sizes) * gain, segment.size))
+def _living(segment: Segment, at: Array, alive: Array) -> Array:
+    """How many live chunks hold each of the features."""
+    sizes = segment.all.sizes(at)
+    counted = np.cumsum(alive[segment.all.pick(segment.all.slots, at, sizes)], dtype=np.int32)
+    return np.diff(counted[np.cumsum(sizes) - 1], prepend=0)
 
 
 def _idf(frequency: Any, live: int) -> Any:
