@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 Array = np.ndarray[Any, Any]
 OnError = Callable[[Exception], None]
 GROUP_CHUNKS = 2_048  # what is taken over from the store in one go
-IN_A_THREAD = 30_000  # chunks: searching more takes long enough to be worth a thread
+IN_A_THREAD = 3_000_000  # chunks × characters asked: more take long enough to be worth a thread
 QUESTION_SECONDS = 4.0  # an embedder that is slower leaves the question to the lexical leg
 
 
@@ -214,7 +214,7 @@ class Collection:
         """The passages that answer, best first."""
         options: dict[str, Any] = {"top_k": top_k, "min_score": min_score, "where": where, "previous": previous}
         options["bar"] = getattr(self._embedder, "relevant", None)
-        if len(self._index) > IN_A_THREAD:
+        if len(self._index) * sum(map(len, (question, *previous))) > IN_A_THREAD:
             return await asyncio.to_thread(self._index.search, question, vector, **options)
         return self._index.search(question, vector, **options)
 

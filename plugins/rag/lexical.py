@@ -29,6 +29,7 @@ PREFIX = 5
 GRAM = 4
 BUILT_AT_ONCE = 2_048  # chunks whose postings are made in one go: no more than a moment
 LONGEST_FORM = 64
+MOST_ASKED = 400  # words of a question: of a longer text, its beginning and its end ask
 MANY = 20_000  # slots
 MOST_FORMS = 300_000  # then they are forgotten and met anew
 MOST_REMEMBERED, REMEMBERED_BYTES = 256, 16 << 20  # scores of the latest questions
@@ -211,7 +212,8 @@ class Lexicon:
     def _question(self, question: str) -> tuple[Array, Array, Array, float]:
         """The features of a question that some chunk may hold, both their weights, and the weight in the share of those that none holds."""
         found: dict[str, tuple[float, float]] = {}
-        for word in dict.fromkeys(map(fold, words(question))):
+        asked = list(dict.fromkeys(map(fold, words(question))))
+        for word in asked if len(asked) <= MOST_ASKED else asked[: MOST_ASKED // 2] + asked[-MOST_ASKED // 2 :]:
             if word and word not in STOP_WORDS:
                 for name, weight, telling in _found_by(word):
                     before = found.get(name)

@@ -8,6 +8,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 LONG = 300  # postings of a feature: fewer are picked one by one, more are copied whole
+AT_ONCE = 1 << 21  # postings that are added up in one go: nothing else can run meanwhile
 LEVELS = 2
 MOST_COUNTED = 255
 
@@ -34,6 +35,9 @@ class Postings:
     def sums(self, at: Array, weights: Array, size: int) -> Array:
         """For each slot, the weights of those of the features `at` that it holds."""
         sizes = self.sizes(at)
+        if len(at) > 1 and int(sizes.sum()) > AT_ONCE:
+            half = len(at) // 2
+            return np.asarray(self.sums(at[:half], weights[:half], size) + self.sums(at[half:], weights[half:], size))
         return np.bincount(self.pick(self.slots, at, sizes), np.repeat(weights, sizes), size)
 
 

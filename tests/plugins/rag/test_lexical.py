@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.rag import lexical
-from plugins.rag.lexical import MOST_REMEMBERED, Lexicon, Scores, Vocabulary, fold, words
+from plugins.rag.lexical import MOST_ASKED, MOST_REMEMBERED, Lexicon, Scores, Vocabulary, fold, words
 
 DOCUMENTS = [
     "El envío a Canarias tarda siete días.",
@@ -100,6 +100,15 @@ def test_joined_segments_stay_few() -> None:
         lexicon.add([f"texto número {number}"])
 
     assert len(lexicon._segments) < 12
+
+
+def test_of_a_very_long_question_both_ends_ask() -> None:
+    """A page that is pasted costs no more than a long question, wherever in it the question stands."""
+    padding = " ".join(f"relleno{n}" for n in range(2 * MOST_ASKED))
+
+    for question in (f"envío a Canarias {padding}", f"{padding} envío a Canarias"):
+        assert int(np.argmax(scores(DOCUMENTS, question).bm25)) == 0
+    assert not scores(DOCUMENTS, f"{padding} envío a Canarias {padding.upper().replace('RELLENO', 'ripio')}").bm25.any()
 
 
 def test_an_empty_index_answers_nothing() -> None:
