@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import aiosqlite
 
 from bot.database.trips import TOGETHER, Connection, Outcome, Statement, Trips
+from bot.database.text import clean
 from bot.errors import StorageError
 from bot.ports import Database, Params, Row, Transaction
 
@@ -287,10 +288,3 @@ def _filled(params: Params, agent_id: str) -> dict[str, Any]:
 
 def _rows(outcome: Outcome) -> list[Row]:
     return [dict(row) for row in outcome.rows]
-
-
-def clean(value: Any) -> Any:
-    """A parameter without NUL and lone surrogates, which no engine keeps."""
-    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
-        return value
-    return value.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
