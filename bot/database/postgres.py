@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -28,8 +27,6 @@ SCRUB_TRIES, TRY_SECONDS = 10, 0.05
 MOST_REWRITTEN = 256 * 2**20  # bytes of a table that is written anew at an erasure: nobody reads it meanwhile
 NO_PARAMS: Mapping[str, Any] = {}
 
-log = logging.getLogger(__name__)
-
 # The settings end with the transaction, so that they also hold behind a pooler that hands the connection on.
 _BEGIN = (
     "BEGIN; SET LOCAL lock_timeout = '{patience}s'; SET LOCAL idle_in_transaction_session_timeout = '{patience}s';"
@@ -42,8 +39,9 @@ _OURS = (
 )
 _TABLES = f"SELECT DISTINCT c.oid::regclass::text AS name{_OURS} ORDER BY name"
 _SAMPLED = (
-    f"SELECT c.oid::regclass::text AS name, quote_ident(a.attname) AS attribute{_OURS}"
-    " AND a.atttypid IN ('text'::regtype, 'bytea'::regtype) AND COALESCE(a.attstattarget, -1) <> 0 ORDER BY 1, 2"
+    "SELECT c.oid::regclass::text AS name,"
+    f" string_agg('ALTER COLUMN ' || quote_ident(a.attname) || ' SET STATISTICS 0', ', ') AS changes{_OURS}"
+    " AND a.atttypid IN ('text'::regtype, 'bytea'::regtype) AND COALESCE(a.attstattarget, -1) <> 0 GROUP BY c.oid ORDER BY 1"
 )
 _SIZE = "SELECT pg_total_relation_size($1::text::regclass)"
 _LEFT = "SELECT COALESCE(n_dead_tup, 0) FROM pg_stat_all_tables WHERE relid = $1::text::regclass"
@@ -253,7 +251,7 @@ class PostgreSQL:
         """Let the server keep no values of our text for its planner: an erasure does not reach those."""
         async with self.for_migrations().transaction() as tx:
             for row in await tx.all(_SAMPLED):
-                await tx.run(f"ALTER TABLE {row['name']} ALTER COLUMN {row['attribute']} SET STATISTICS 0")
+                await tx.run(f"ALTER TABLE {row['name']} {row['changes']}")
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         """The rows of one SELECT, as dictionaries."""
