@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 
 import aiosqlite
 
-from bot.database.trips import TOGETHER, Connection, Outcome, Statement, Trips
 from bot.database.text import clean
+from bot.database.trips import TOGETHER, Connection, Outcome, Statement, Trips
 from bot.errors import StorageError
 from bot.ports import Database, Params, Row, Transaction
 
