@@ -6,15 +6,18 @@ import json
 import os
 import time
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from bot import RagError
 from plugins.rag.storage import Damaged, Shelf, Store, StoredChunk, StoredDocument, renamed, shelved
 
-_FORMAT = 1
+_FORMAT = 2
+_TAIL = b"\n]}\n"
 _FIELDS = tuple(StoredChunk.__dataclass_fields__)
 _SECONDS_BETWEEN_BATCHES = 2.0
 
@@ -80,20 +83,31 @@ class _JsonShelf(Shelf):
         self._saved_at = time.monotonic()
 
 
-def _dumped(shelf: Shelf) -> bytes:
-    body = {
-        "state": shelf.state,
-        "documents": [
-            {**asdict(document), "chunks": [dict(zip(_FIELDS, row, strict=True)) for row in rows]} for document, rows in shelf.held.values()
-        ],
-        "vectors": {name: {d: b64encode(v).decode() for d, v in kept.items()} for name, kept in shelf.by_embedder.items()},
-    }
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    return _head(hashlib.sha256(text).hexdigest()) + text + b"}\n"
+def _dumped(shelf: Shelf) -> list[bytes]:
+    """The file, line by line. One JSON text as a whole, of which each line is a value: writing or reading one holds nobody up."""
+    lines = [b",\n" + _json(value) for value in _values(shelf)]
+    lines[0] = lines[0].removeprefix(b",\n")
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line)
+    return [_head(digest.hexdigest()), *lines, _TAIL]
+
+
+def _values(shelf: Shelf) -> Iterator[Mapping[str, Any]]:
+    yield {"state": shelf.state}
+    for document, rows in shelf.held.values():
+        yield {"document": asdict(document), "chunks": [dict(zip(_FIELDS, row, strict=True)) for row in rows]}
+    for embedder, kept in shelf.by_embedder.items():
+        for digest, vector in kept.items():
+            yield {"embedder": embedder, "digest": digest, "vector": b64encode(vector).decode()}
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _head(digest: str) -> bytes:
-    return b'{"format":%d,"sha256":"%s","index":' % (_FORMAT, digest.encode())
+    return b'{"format":%d,"sha256":"%s","index":[\n' % (_FORMAT, digest.encode())
 
 
 def _read(path: Path) -> bytes | None:
@@ -106,24 +120,27 @@ def _read(path: Path) -> bytes | None:
 
 
 def _fill(shelf: Shelf, data: bytes, path: Path) -> None:
-    start = len(_head("0" * 64))
-    text = data[start:-2]
-    if data[:start] != _head(hashlib.sha256(text).hexdigest()) or data[-2:] != b"}\n":
+    start, end = len(_head("0" * 64)), len(data) - len(_TAIL)
+    body = memoryview(data)[start:end]
+    if data[:start] != _head(hashlib.sha256(body).hexdigest()) or data[end:] != _TAIL:
         raise Damaged(f"the saved index {str(path)!r} is damaged: its checksum does not match")
-    body = json.loads(text)
-    shelf.state = body["state"]
-    for entry in body["documents"]:
-        chunks = [StoredChunk(**chunk) for chunk in entry.pop("chunks")]
-        shelf.held[entry["id"]] = shelved(StoredDocument(**entry), chunks)
-    shelf.by_embedder = {name: {d: b64decode(v) for d, v in kept.items()} for name, kept in body["vectors"].items()}
+    for line in BytesIO(body):
+        value = json.loads(line.removesuffix(b",\n"))
+        if "document" in value:
+            document = StoredDocument(**value["document"])
+            shelf.held[document.id] = shelved(document, [StoredChunk(**chunk) for chunk in value["chunks"]])
+        elif "vector" in value:
+            shelf.by_embedder.setdefault(value["embedder"], {})[value["digest"]] = b64decode(value["vector"])
+        else:
+            shelf.state = value["state"]
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, lines: Sequence[bytes]) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
-            file.write(data)
+            file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
