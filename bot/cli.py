@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import io
 import json
 import logging
 import os
@@ -38,6 +39,7 @@ Gettext = Callable[[str], str]
 def main(arguments: Sequence[str]) -> int:
     """Run one command of the command line; returns its exit code."""
     redaction = log.Redaction()
+    _make_writable()
     try:
         variables = environment()
         _ = _words_of_the_shell(variables)  # raises for a broken catalog, as `configure` does for a setting
@@ -50,6 +52,16 @@ def main(arguments: Sequence[str]) -> int:
     except BotError as error:
         print(f"sabio: {redaction.clean(str(error))}", file=sys.stderr)
         return _exit_code(error)
+
+
+def _make_writable() -> None:
+    """Let nothing break off for where it is written: a character that cannot be shown is replaced, and a closed stream leads nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process lives
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _exit_code(error: BotError) -> int:
@@ -325,7 +337,7 @@ async def _eval(configuration: Configuration, parsed: argparse.Namespace, _: Get
 async def _text_of(name: str) -> str:
     """What a file holds, or standard input. Raises ConfigurationError where it cannot be read."""
     try:
-        return sys.stdin.read() if name == "-" else await asyncio.to_thread(Path(name).read_text, encoding="utf-8")
+        return sys.stdin.read() if name == "-" else await asyncio.to_thread(Path(name).read_text, encoding="utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"{name!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -351,7 +363,8 @@ async def _forget(configuration: Configuration, parsed: argparse.Namespace, _: G
 
 async def _export(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
     async with open_bot(configuration, warm=False) as bot:
-        text = json.dumps(await bot.export(parsed.user), ensure_ascii=False, indent=2)
+        exported = await bot.export(parsed.user)
+    text = _json(exported, "utf-8" if parsed.output else getattr(sys.stdout, "encoding", None) or "utf-8")
     if not parsed.output:
         print(text)
         return OK
@@ -360,6 +373,16 @@ async def _export(configuration: Configuration, parsed: argparse.Namespace, _: G
     except OSError as error:
         raise TransportError(f"{parsed.output!r} cannot be written: {error.strerror}") from error
     return OK
+
+
+def _json(value: Any, encoding: str) -> str:
+    """As it is read best, or with escapes alone where `encoding` lacks a character of it: nothing may be lost."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=2)
+    return text
 
 
 async def _import(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:

@@ -176,7 +176,7 @@ class Everyone:
                 f"this is no export of a person: it has to be JSON with format {FORMAT!r} and version {FORMAT_VERSION}"
             )
         user_id = exported.get("user_id")
-        if not isinstance(user_id, str) or not user_id:
+        if not isinstance(user_id, str) or not user_id or not user_id.isprintable():
             raise ConfigurationError("this export names no person: user_id has to be a canonical id, as in telegram:123")
         counts: Counter[str] = Counter()
         async with self._database.transaction() as tx:
@@ -229,10 +229,13 @@ def own_data(queues: Sequence[Queue], *, clock: Callable[[], int] = now_ms) -> l
         return await tx.run(_DELETE, {"user_id": user_id})
 
     async def restore_profile(tx: Transaction, user_id: str, exported: Any) -> int:
+        profile = {name: dict(held) for name, held in exported.items() if name != "language"}
+        language = exported.get("language")
+        if language is not None and not isinstance(language, str):
+            raise TypeError("a language is a code, or none")
         if not exported or await tx.one(_FIND, {"user_id": user_id}) is not None:
             return 0
-        profile = {name: dict(held) for name, held in exported.items() if name != "language"}
-        held = {"language": exported["language"], "profile": json.dumps(profile, ensure_ascii=False), "now": clock()}
+        held = {"language": language, "profile": json.dumps(profile, ensure_ascii=False), "now": clock()}
         return await tx.run(_SAVE, {"user_id": user_id, **held})
 
     async def export_queued(reader: Reader, user_id: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bot import Database, Message, Reader, Row, Transaction
 
+LATEST = 1 << 53  # milliseconds, far from now: a time that a file claims
 _COLUMNS = "id, chat_key, user_id, role, content, created_at"
 _HEAD = (
     "SELECT (SELECT id FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT 1) AS last,"
@@ -147,8 +148,9 @@ async def restore(tx: Transaction, user_id: str, exported: Any) -> int:
     """Take back what `export` gave, at the end of each chat; a message that is there already stays one."""
     came = 0
     for one in exported:
-        message = {"chat_key": one["chat"], "role": one["role"], "content": one["content"], "created_at": int(one["at"])}
-        if message["role"] not in ("user", "assistant") or not all(isinstance(message[name], str) for name in ("chat_key", "content")):
+        message = {"chat_key": one["chat"], "role": one["role"], "content": one["content"], "created_at": one["at"]}
+        texts = all(isinstance(message[name], str) for name in ("chat_key", "content"))
+        if message["role"] not in ("user", "assistant") or not texts or type(one["at"]) is not int or not 0 <= one["at"] < LATEST:
             raise ValueError("a message has a chat, a role, a content and a time")
         if await tx.one(_THERE, {**message, "user_id": user_id}) is None:
             came += await tx.run(_ADD, {**message, "id": uuid.uuid4().hex, "user_id": user_id})

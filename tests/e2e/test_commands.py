@@ -124,6 +124,28 @@ async def test_a_person_is_exported_and_erased(place: Place) -> None:
     assert b"jazm" not in place.bytes_of_data()
 
 
+async def test_a_terminal_that_cannot_show_everything(place: Place) -> None:
+    """Help, errors and answers are shown as far as they can be; an export for it is whole, and can be taken back."""
+    env = {"PYTHONIOENCODING": "ascii", "LC_ALL": "es_ES.UTF-8"}
+    await place.run(says="/remember Vivo en Bogotá 😀\n")
+    shown = [await place.run(*arguments, **env) for arguments in (["--help"], ["ask", "¿Cuánto cuesta el envío?"], ["forget", "ñandú:😀"])]
+    exported = await place.run("export", "console:local", **env)
+    again = await place.run("import", "-", says=exported.out)
+
+    assert [(done.code, done.err) for done in (*shown, exported, again)] == [(0, "")] * 5
+    assert [fact["value"] for fact in json.loads(exported.out)["facts"]] == ["Vivo en Bogotá 😀"]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+async def test_a_stream_that_is_closed(place: Place, closed: str) -> None:
+    """What is written to it is written nowhere, and everything else works."""
+    command = ("sh", "-c", f'"$0" -m bot "$@" {closed}', sys.executable)
+    for arguments in (["ask", "hola"], ["ingest", "docs"], ["run"]):
+        done = await place.run(*arguments, command=command, says="hola\n")
+
+        assert (done.code, done.err) == (0, "")
+
+
 async def test_check_says_a_line_each(place: Place) -> None:
     """`check` has a line for configuration, database, model and index, and ends with 0 where all is well."""
     done = await place.run("check")
