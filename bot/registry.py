@@ -254,7 +254,10 @@ class Registry:
         self.sections.append(section)
 
     def migrations(self, owner: str, directory: Path) -> None:
-        """Tables of a plugin's own: `NNNN_name.sql` files."""
+        """Tables of a plugin's own: `NNNN_name.sql` files, in the SQL that SQLite and PostgreSQL share.
+
+        Columns are TEXT, BIGINT, DOUBLE PRECISION or BLOB, the first one is `agent_id`, and it is the first of the primary key too.
+        """
         self.migration_sets.append(Migrations(owner, directory))
 
     def locales(self, directory: Path) -> None:

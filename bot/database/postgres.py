@@ -44,7 +44,7 @@ _SAMPLED = (
     " AND a.atttypid IN ('text'::regtype, 'bytea'::regtype) AND COALESCE(a.attstattarget, -1) <> 0 GROUP BY c.oid ORDER BY 1"
 )
 _SIZE = "SELECT pg_total_relation_size($1::text::regclass)"
-_LEFT = "SELECT COALESCE(n_dead_tup, 0) FROM pg_stat_all_tables WHERE relid = $1::text::regclass"
+_HELD = "SELECT COALESCE(n_dead_tup, 0) FROM pg_stat_all_tables WHERE relid = $1::text::regclass"
 _LOCKED = "55P03"
 
 # What the library says of a connection that is no more, or that is just being lost.
@@ -317,16 +317,16 @@ class PostgreSQL:
                 async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
                     connection.add_log_listener(note)
                     try:
-                        size = await connection.fetchval(_SIZE, name, timeout=STATEMENT_SECONDS)
-                        if size <= MOST_REWRITTEN:
-                            await connection.execute(f"VACUUM (FULL, SKIP_LOCKED) {name}", timeout=MIGRATION_SECONDS)
                         await connection.execute(f"VACUUM (SKIP_LOCKED) {name}", timeout=MIGRATION_SECONDS)
-                        still = await connection.fetchval(_LEFT, name, timeout=STATEMENT_SECONDS)
+                        held = await connection.fetchval(_HELD, name, timeout=STATEMENT_SECONDS)
+                        size = await connection.fetchval(_SIZE, name, timeout=STATEMENT_SECONDS)
+                        if not held and size <= MOST_REWRITTEN:  # rows that somebody may still see would be copied
+                            await connection.execute(f"VACUUM (FULL, SKIP_LOCKED) {name}", timeout=MIGRATION_SECONDS)
                     finally:
                         connection.remove_log_listener(note)
         if any(message.sqlstate != _LOCKED for message in skipped):
             raise StorageError(f"the database {self._where!r}: the bot's role has to own {name}, else nothing there can be overwritten")
-        return not skipped and not still
+        return not skipped and not held
 
     async def _read(self, sql: str, params: Params) -> list[asyncpg.Record]:
         prepared, names = numbered(sql)

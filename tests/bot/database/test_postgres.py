@@ -5,13 +5,17 @@ import traceback
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
 from bot import ConfigurationError, Database, StorageError, open_database
+from bot.app import configure
 from bot.database import password, postgres, shown
 from bot.database.postgres import CONNECTIONS, fault
-from tests.standins.postgres_server import PostgresServer
+from bot.log import Redaction
+from bot.registry import Registry
+from tests.standins.postgres_server import PASSWORD, PostgresServer
 
 PLANT = "INSERT INTO users (agent_id, user_id, profile, created_at, updated_at) VALUES (:agent_id, :id, :body, 0, 0)"
 DELETE = "DELETE FROM users WHERE agent_id = :agent_id AND user_id = :id"
@@ -116,6 +120,14 @@ def test_what_a_server_has_to_be() -> None:
 def test_what_is_shown_of_an_address(url: str, is_shown: str, secret: str) -> None:
     """Where it is, never who with what password; the log knows the password, to take it out."""
     assert (shown(url), password(url)) == (is_shown, secret)
+
+
+def test_the_log_hides_the_password(postgres_url: str) -> None:
+    """In an address it is one of the secrets of the process, as it is and as it is written there."""
+    configuration = configure({"BOT_DATABASE_URL": postgres_url}, registry=Registry(), toml=Path("no such file"))
+    clean = Redaction(configuration.secrets).clean
+
+    assert "s3cret" not in clean(f"{postgres_url} {PASSWORD}")
 
 
 async def test_a_role_that_may_make_nothing(postgres: PostgresServer) -> None:
