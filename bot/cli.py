@@ -23,6 +23,7 @@ from bot.i18n import Catalogs, detect
 from bot.ports import IngestOutcome, Provider
 from bot.settings import Settings, environment
 from bot.transports.console import PERSON, Console
+from bot.transports.console_piped import to_nowhere
 from bot.transports.console_seat import seated
 from bot.transports.telegram.hook import webhook_of
 from bot.values import Prompt, Update
@@ -62,6 +63,17 @@ def _make_writable() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process lives
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _say(text: str) -> None:
+    """Print a line. A reader that goes away (`| head -1`) ends nothing. Raises TransportError where it cannot be written."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        to_nowhere(sys.stdout)
+    except OSError as error:
+        to_nowhere(sys.stdout)
+        raise TransportError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def _exit_code(error: BotError) -> int:
@@ -267,7 +279,7 @@ async def _ask(configuration: Configuration, parsed: argparse.Namespace, _: Gett
     async with open_bot(configuration) as bot:
         words = bot.catalogs.gettext(lang := detect(question) or configuration.settings.default_language)
         try:
-            print(await bot.ai.reply_in_chat(ASKING, question, user_id=PERSON, lang=lang))
+            _say(await bot.ai.reply_in_chat(ASKING, question, user_id=PERSON, lang=lang))
         except ModelError as error:
             print(error.words(words), file=sys.stderr)
             raise
@@ -284,8 +296,11 @@ async def _ingest(configuration: Configuration, parsed: argparse.Namespace, _: G
     for outcome in outcomes:
         bad = outcome.failed
         failed += bad
-        print(_outcome_line(outcome, _), file=sys.stderr if bad else sys.stdout)
-    print(_("{done} of {n} files can be answered from.").format(done=len(outcomes) - failed, n=len(outcomes)))
+        if bad:
+            print(_outcome_line(outcome, _), file=sys.stderr)
+        else:
+            _say(_outcome_line(outcome, _))
+    _say(_("{done} of {n} files can be answered from.").format(done=len(outcomes) - failed, n=len(outcomes)))
     return FAILED if failed or not outcomes else OK
 
 
@@ -324,13 +339,13 @@ async def _eval(configuration: Configuration, parsed: argparse.Namespace, _: Get
     for fault in unknown:
         print(_("line {n}: {why}").format(n=fault.line, why=_(fault.reason)), file=sys.stderr)
     evaluation = report.Evaluation(results, faults, parsed.top_k or settings.top_k, unknown)
-    print("\n".join(report.lines(evaluation, _)))
+    _say("\n".join(report.lines(evaluation, _)))
     if parsed.report:
         now = settings.min_score if parsed.min_score is None else parsed.min_score
         await _write(
             parsed.report, report.page(evaluation, _, language=_shell_language(configuration.catalogs, environment()), min_score=now)
         )
-        print(_("The report is in {file}").format(file=parsed.report))
+        _say(_("The report is in {file}").format(file=parsed.report))
     return FAILED if faults else OK
 
 
@@ -355,9 +370,9 @@ async def _forget(configuration: Configuration, parsed: argparse.Namespace, _: G
     async with open_bot(configuration, warm=False) as bot:
         counts = await bot.delete_subject(parsed.user)
     if any(counts.values()):
-        print(_("Erased everything about {user}: {counts}").format(user=parsed.user, counts=json.dumps(dict(counts))))
+        _say(_("Erased everything about {user}: {counts}").format(user=parsed.user, counts=json.dumps(dict(counts))))
     else:
-        print(_("Nothing was held about {user}. People have ids such as telegram:123 or console:local.").format(user=parsed.user))
+        _say(_("Nothing was held about {user}. People have ids such as telegram:123 or console:local.").format(user=parsed.user))
     return OK
 
 
@@ -366,7 +381,7 @@ async def _export(configuration: Configuration, parsed: argparse.Namespace, _: G
         exported = await bot.export(parsed.user)
     text = _json(exported, "utf-8" if parsed.output else getattr(sys.stdout, "encoding", None) or "utf-8")
     if not parsed.output:
-        print(text)
+        _say(text)
         return OK
     try:
         _write_privately(Path(parsed.output), text + "\n")
@@ -392,7 +407,7 @@ async def _import(configuration: Configuration, parsed: argparse.Namespace, _: G
         raise ConfigurationError(f"{parsed.file!r} is not JSON: {error}") from error
     async with open_bot(configuration, warm=False) as bot:
         counts = await bot.restore(exported)
-    print(_("Took back what is held about {user}: {counts}").format(user=exported["user_id"], counts=json.dumps(counts)))
+    _say(_("Took back what is held about {user}: {counts}").format(user=exported["user_id"], counts=json.dumps(counts)))
     return OK
 
 
@@ -403,16 +418,16 @@ def _write_privately(path: Path, text: str) -> None:
 
 
 async def _check(configuration: Configuration, parsed: argparse.Namespace, _: Gettext) -> int:
-    print(f"configuration: ok ({len(configuration.sections)} sections, languages {', '.join(configuration.catalogs.languages)})")
+    _say(f"configuration: ok ({len(configuration.sections)} sections, languages {', '.join(configuration.catalogs.languages)})")
     worst = OK
     async with open_bot(configuration, warm=False) as bot:
-        print(f"database: ok ({shown(configuration.settings.database_url)})")
+        _say(f"database: ok ({shown(configuration.settings.database_url)})")
         for name, check in (("model", _check_model), ("index", _check_index)):
             try:
-                print(f"{name}: ok ({await check(bot)})", flush=True)
+                _say(f"{name}: ok ({await check(bot)})")
             except BotError as error:
                 worst = max(worst, _exit_code(error))
-                print(f"{name}: {error.code}: {error}")
+                _say(f"{name}: {error.code}: {error}")
     return worst
 
 

@@ -89,10 +89,10 @@ class Piped:
         except OSError as error:
             self._gone = True
             self._failure = None if isinstance(error, BrokenPipeError) else error
-            _to_nowhere(self._out)
+            to_nowhere(self._out)
 
 
-def _to_nowhere(out: TextIO) -> None:
+def to_nowhere(out: TextIO) -> None:
     """Let the interpreter's own last flush succeed: what is still buffered has nobody to go to."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, out.fileno())

@@ -146,6 +146,18 @@ async def test_a_stream_that_is_closed(place: Place, closed: str) -> None:
         assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.parametrize(
+    "arguments", [("ask", "hola"), ("export", "console:local"), ("ingest", "docs"), ("check",), ("forget", "console:local")]
+)
+async def test_what_is_printed_is_not_read(place: Place, arguments: tuple[str, ...]) -> None:
+    """A reader that goes away ends nothing; output that cannot be written is an error in one line."""
+    read = await place.run(*arguments, command=("sh", "-c", '{ "$0" -m bot "$@"; echo "ended with $?" >&2; } | true', sys.executable))
+    full = await place.run(*arguments, command=("sh", "-c", '"$0" -m bot "$@" >/dev/full', sys.executable))
+
+    assert read.err == "ended with 0\n"
+    assert (full.code, full.err) == (1, "sabio: standard output cannot be written: No space left on device\n")
+
+
 async def test_check_says_a_line_each(place: Place) -> None:
     """`check` has a line for configuration, database, model and index, and ends with 0 where all is well."""
     done = await place.run("check")
