@@ -20,7 +20,7 @@ def many(registry: Registry) -> None:
 
 
 @pytest.fixture
-async def bot() -> AsyncIterator[TestBot]:
+async def bot(each_engine: None) -> AsyncIterator[TestBot]:
     async with create_test_bot(provider=MockAIProvider(reply="Sí."), memory=True, plugins=[many], settings={"BOT_ADMINS": ADMIN}) as opened:
         yield opened
 

@@ -32,7 +32,7 @@ class Place:
 
 
 @pytest.fixture
-async def place() -> AsyncIterator[Place]:
+async def place(each_engine: None) -> AsyncIterator[Place]:
     """A bot that polls."""
     async with (
         standin.telegram_server(enforce=False) as server,
