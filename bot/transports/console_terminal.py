@@ -26,6 +26,7 @@ from bot.ports import ReplyStream
 from bot.transports.console_render import Display
 
 PROMPT = "> "
+SECONDS_BETWEEN_LOOKS = 0.5  # at whether another terminal has erased what was typed
 log = logging.getLogger(__name__)
 
 
@@ -57,9 +58,8 @@ class Terminal:
         if not self._greeted:
             self._greeted = True
             self._display.say(self._("Ask me anything. /help says what I can do, Ctrl-C stops an answer, Ctrl-D leaves."))
-        if self._erasable is not None and os.fstat(self._erasable).st_nlink == 0:  # by another terminal of the same person
-            self.forget()
         while True:
+            watching = asyncio.create_task(self._watch())
             try:
                 text = await self._session.prompt_async(PROMPT, set_exception_handler=False)
             except EOFError:
@@ -68,8 +68,17 @@ class Terminal:
                 if not self._session.default_buffer.text:
                     self._display.say(self._("To leave, press Ctrl-D."))
                 continue
+            finally:
+                watching.cancel()
             if text.strip():
                 return text
+
+    async def _watch(self) -> None:
+        """Forget what was typed once another terminal of the same person has erased it, also while a prompt waits."""
+        while True:
+            if self._erasable is not None and os.fstat(self._erasable).st_nlink == 0:
+                self.forget()
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     async def attend(self, settle: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> bool:
         """Wait until the answer is there. True: the chat goes on; False: the person left."""
@@ -113,12 +122,12 @@ class Terminal:
             self._display.wait(text)
 
     def forget(self) -> None:
-        """Let go of what was typed: the caller removed the file."""
+        """Let go of what was typed, but for what is being typed: the caller removed the file."""
         if self._erasable is not None:
             os.close(self._erasable)
         self._erasable = _opened(self._history)
         self._session.history = self._session.default_buffer.history = _kept(self._history, self._erasable)
-        self._session.default_buffer.reset()
+        self._session.default_buffer.reset(self._session.default_buffer.document)
 
     def _above_the_prompt(self, write: Callable[[], None]) -> None:
         if self._session.app.is_running:
