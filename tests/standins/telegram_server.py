@@ -180,7 +180,9 @@ class Telegram:
         try:
             if fault:
                 code, _, rest = fault.partition(" ")
-                raise ApiError(int(code), rest, **({"retry_after": int(rest.split()[-1])} if code == "429" else {}))
+                raise ApiError(
+                    int(code), rest, **({"retry_after": int(rest.split()[-1])} if code == "429" and rest.split()[-1].isdigit() else {})
+                )
             result = await self._run(method, args)
         except ApiError as error:
             return _error(error)

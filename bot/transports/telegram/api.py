@@ -1,6 +1,7 @@
 """The wire to the Bot API: aiogram's methods and session, with every failure as one of ours and the token in none of them."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -11,6 +12,7 @@ from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
 from aiogram.exceptions import (
     AiogramError,
     ClientDecodeError,
+    TelegramAPIError,
     TelegramBadRequest,
     TelegramConflictError,
     TelegramEntityTooLarge,
@@ -33,6 +35,9 @@ log = logging.getLogger(__name__)
 
 CALL_SECONDS = 30
 LONGEST_TEXT = 200  # characters of what Telegram says of an error
+TOO_MANY = (420, 429)
+WAIT = re.compile(r"(?:retry after|FLOOD_WAIT_)\s*(\d+)", re.IGNORECASE)
+UNTOLD_WAIT = 3  # seconds, where Telegram asks to wait and does not say how long
 GONE = (
     "chat not found",
     "user is deactivated",
@@ -89,7 +94,14 @@ class _Session(AiohttpSession):
     """aiogram's session with results as plain JSON. Its errors bear no method, and so no words of anybody."""
 
     def check_response(self, bot: Bot, method: TelegramMethod[Any], status_code: int, content: str) -> Response[Any]:
-        return super().check_response(bot, _AS_IT_COMES, status_code, content)
+        try:
+            return super().check_response(bot, _AS_IT_COMES, status_code, content)
+        except TelegramAPIError as error:  # aiogram knows a 429 only by a field that is not always there
+            if status_code not in TOO_MANY or isinstance(error, TelegramRetryAfter):
+                raise
+            told = WAIT.search(str(error.message or ""))
+            seconds = int(told[1]) if told else UNTOLD_WAIT
+            raise TelegramRetryAfter(_AS_IT_COMES, str(error.message or ""), seconds) from error
 
 
 class Api:

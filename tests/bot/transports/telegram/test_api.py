@@ -6,7 +6,7 @@ import pytest
 from aiogram.methods import GetMe, SendMessage
 
 from bot.errors import BotError, ConfigurationError, TransportUnavailable, Undeliverable
-from bot.transports.telegram.api import Api, ChatMoved, Conflict, Pause, Refused, Unauthorized
+from bot.transports.telegram.api import UNTOLD_WAIT, Api, ChatMoved, Conflict, Pause, Refused, Unauthorized
 from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
 
 
@@ -29,6 +29,7 @@ async def server() -> AsyncIterator[Telegram]:
         ("413 Request Entity Too Large", Refused),
         ("418 I'm a teapot", Refused),
         ("429 Too Many Requests: retry after 7", Pause),
+        ("420 FLOOD", Pause),
         ("500 Internal Server Error", TransportUnavailable),
         ("html", TransportUnavailable),
         ("drop_before", TransportUnavailable),
@@ -57,14 +58,23 @@ async def test_a_group_that_moved_says_where_to(server: Telegram) -> None:
     assert raised.value.new == -1005
 
 
-async def test_retry_after_is_told(server: Telegram) -> None:
-    """In seconds."""
-    server.faults["getMe"].append("429 Too Many Requests: retry after 7")
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [
+        ("429 Too Many Requests: retry after 7", 7),
+        ("429 Too Many Requests: retry after 9 s", 9),  # in words alone, without the field
+        ("429 Too Many Requests", UNTOLD_WAIT),
+        ("420 FLOOD_WAIT_5", 5),
+    ],
+)
+async def test_retry_after_is_told(server: Telegram, fault: str, seconds: int) -> None:
+    """In seconds, wherever the server says it; never a failure of the message."""
+    server.faults["getMe"].append(fault)
     async with Api(TOKEN, base=server.url) as api:
         with pytest.raises(Pause) as raised:
             await api.call(GetMe())
 
-    assert raised.value.seconds == 7
+    assert raised.value.seconds == seconds
 
 
 async def test_a_server_that_is_away(server: Telegram) -> None:
