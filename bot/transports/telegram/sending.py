@@ -34,7 +34,6 @@ T = TypeVar("T")
 GRACE_SECONDS = 8.0  # what is being sent when the process stops may end
 NOT_MODIFIED = "message is not modified"
 LOST = ("message to edit not found", "message can't be edited", "message_id_invalid")
-FORMAT = ("can't parse entities", "entity", "entities")
 NO_TOPIC = ("message thread not found", "topic_deleted", "topic_closed")
 RICH_UNITS = 30_000
 LONGEST_BACK_OFF = 32.0
@@ -125,20 +124,23 @@ class Sending:
         self, letter: Letter, chat: int, part: Formatted, sent: Sequence[Part], n: int, keyboard: InlineKeyboardMarkup | None
     ) -> list[Part]:
         """Send or edit one part, and note it: nothing comes between the two."""
+        if n < len(sent):
+            async with self._pacer.turn(chat):
+                if await self.edit(chat, sent[n].message, part, keyboard=keyboard):
+                    return await self._note(letter, sent, n, sent[n].message)
         async with self._pacer.turn(chat):
-            message = 0
-            if n < len(sent) and await self.edit(chat, sent[n].message, part, keyboard=keyboard):
-                message = sent[n].message
-            if not message:
-                message = await self.send(letter, part, quotes=letter.quotes and n == 0, keyboard=keyboard)
-            known = [*sent[:n], Part(message), *sent[n + 1 :]]
-            await self._store.save(letter, known)
-            return known
+            message = await self.send(letter, part, quotes=letter.quotes and n == 0, keyboard=keyboard)
+            return await self._note(letter, sent, n, message)
+
+    async def _note(self, letter: Letter, sent: Sequence[Part], n: int, message: int) -> list[Part]:
+        known = [*sent[:n], Part(message), *sent[n + 1 :]]
+        await self._store.save(letter, known)
+        return known
 
     # ------------------------------------------------------------------------------------ one message
 
     async def send(self, letter: Letter, part: Formatted, *, quotes: bool = False, keyboard: InlineKeyboardMarkup | None = None) -> int:
-        """Send one message now; its number. Refused entities are left out, once, and so is a topic that is gone."""
+        """Send one message now; its number. Refused with entities, it is sent without them, once; a topic that is gone is said."""
         chat, thread = address(letter.chat_key)
         for entities in (part.entities, ()) if part.entities else ((),):
             method = SendMessage(
@@ -154,7 +156,7 @@ class Sending:
             except Refused as error:
                 if thread is not None and any(word in str(error) for word in NO_TOPIC):
                     raise _TopicGone("the topic is gone or closed") from error
-                if not entities or not any(word in str(error) for word in FORMAT):
+                if not entities:
                     raise
                 log.info("letter %s: its formatting was refused, and it is sent plain", letter.id)
         raise AssertionError("unreachable")
@@ -179,7 +181,7 @@ class Sending:
                     return True
                 if any(word in said for word in LOST):
                     return False
-                if not entities or not any(word in said for word in FORMAT):
+                if not entities:
                     raise
             else:
                 return True

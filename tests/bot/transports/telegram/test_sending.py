@@ -1,5 +1,6 @@
 """Sending: each part once, whatever was sent before; what Telegram refuses is sent another way."""
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,8 @@ from bot.database import open_database
 from bot.errors import TransportUnavailable, Undeliverable
 from bot.registry import Migrations
 from bot.transports import telegram
-from bot.transports.telegram.api import Api
-from bot.transports.telegram.pacing import Pace, Pacer
+from bot.transports.telegram.api import Api, Refused
+from bot.transports.telegram.pacing import PER_CHAT, Pace, Pacer
 from bot.transports.telegram.sending import Sending
 from bot.transports.telegram.store import Part, Store
 from bot.values import Choice, Letter
@@ -140,6 +141,42 @@ async def test_a_group_that_moved_is_told_of(desk: Desk) -> None:
     assert desk.moves == [(-5, -1005)]
     assert desk.server.texts(-1005) == ["hola"]
     assert "reply_parameters" not in desk.server.sent(-1005)[0]
+
+
+@pytest.mark.parametrize(
+    "why", ["can't parse entities: byte 3", "wrong HTTP URL specified", "unsupported URL protocol", "WHATEVER_INVALID"]
+)
+async def test_what_is_refused_with_formats_is_sent_plain(desk: Desk, why: str) -> None:
+    """Whatever words a server has for it; and nothing is tried a third time."""
+    desk.server.faults["sendMessage"].append(f"400 Bad Request: {why}")
+    await desk.sending.deliver(LETTER)
+    desk.server.faults["sendMessage"].extend([f"400 Bad Request: {why}"] * 2)
+    with pytest.raises(Refused):
+        await desk.sending.deliver(Letter("b", "telegram:7", "**No**", markdown=True))
+
+    assert [(sent["text"], sent.get("entities")) for sent in desk.server.sent(7)] == [("Hola", None)]
+
+
+async def test_a_message_after_a_failed_edit_waits_its_turn() -> None:
+    """The edit may have counted: a second lies between the two."""
+    migrations = [Migrations("telegram", Path(telegram.__file__).parent / "migrations")]
+
+    async def moved(old: int, new: int) -> None: ...
+
+    async with (
+        telegram_server() as server,
+        Api(TOKEN, base=server.url) as api,
+        open_database("sqlite:///:memory:", migrations=migrations) as database,
+    ):
+        store, pacer = Store(database, lambda: 1), Pacer(Pace(1000))
+        sending = Sending(api, store, pacer, key=b"k" * 32, clock=lambda: 1, moved=moved)
+        await store.save(LETTER, [Part(98, final=False)])
+        server.faults["editMessageText"].append("400 Bad Request: message can't be edited")
+        began = time.monotonic()
+        await sending.deliver(LETTER)
+
+    assert server.texts(7) == ["Hola"]
+    assert time.monotonic() - began >= PER_CHAT
 
 
 async def test_failures_wait_longer_each_time(desk: Desk) -> None:
