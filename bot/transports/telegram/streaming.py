@@ -1,4 +1,4 @@
-"""An answer while it is written: drafts in private chats, edits in groups, the newest state only, and never faster than the limits."""
+"""An answer while it is written: drafts in private chats, edits in groups and where there are no drafts; never above the limits."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from aiogram.types import MessageEntity
 
 from bot.errors import TransportError, TransportUnavailable
 from bot.ports import ReplyStream
-from bot.transports.telegram.api import Api
+from bot.transports.telegram.api import Api, Refused
 from bot.transports.telegram.formatting import Formatted, formatted
 from bot.transports.telegram.pacing import Pacer
 from bot.transports.telegram.sending import Sending
@@ -31,6 +31,7 @@ TYPING_EVERY = 4.5
 CALL_SECONDS = 10.0
 GRACE_SECONDS = 5.0
 UNFINISHED = " …"
+UNKNOWN = "not found"  # what an older server says of a method that it does not have
 MOST_UNTOUCHED = 10_000
 
 
@@ -40,7 +41,6 @@ class _Shown:
 
     text: str = ""
     over: bool = False
-    drafts: bool = True
     placed: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -58,13 +58,14 @@ class Streaming:
         self._pacer = pacer
         self._draft_lasts = draft_lasts
         self._under_way: dict[str, asyncio.Event] = {}
+        self._has_drafts = True  # until the server says that it does not know them
         self.untouched: set[str] = set()  # letters of which nothing stands in the chat, as is known without asking
 
     async def show(self, letter: Letter, fragments: ReplyStream) -> None:
         """Take all fragments and show them. Raises only what they raise; a platform that is away holds nothing up."""
         shown = _Shown()
         self._under_way[letter.id] = over = asyncio.Event()
-        paint = self._drafts if address(letter.chat_key)[0] > 0 else self._edits
+        paint = self._drafts if address(letter.chat_key)[0] > 0 and self._has_drafts else self._edits
         painter = asyncio.create_task(paint(letter, shown))
         try:
             async for fragment in fragments:
@@ -117,30 +118,38 @@ class Streaming:
             if shown.text != painted or stale:
                 text = shown.text
                 with self._pacer.spare(chat) as may:
+                    taken = True
                     if may:
                         painted, painted_at = text, loop.time()
-                        await self._draft(letter, number, text, shown)
-            await _until_over(shown, DRAFT_EVERY if shown.drafts else TYPING_EVERY)
+                        taken = await self._draft(letter, number, text)
+                if not taken:
+                    await self._edits(letter, shown)
+                    return
+            await _until_over(shown, DRAFT_EVERY)
 
-    async def _draft(self, letter: Letter, number: int, text: str, shown: _Shown) -> None:
-        if not shown.drafts:
-            await self._type(letter)
-            return
+    async def _draft(self, letter: Letter, number: int, text: str) -> bool:
+        """Whether the server takes drafts; one that is away may. What it refuses is shown without its entities, once."""
         chat, thread = address(letter.chat_key)
         part = _latest(text) if text.strip() else Formatted("")
-        entities = [MessageEntity(**entity.to_json()) for entity in part.entities] or None
-        method = SendMessageDraft(
-            chat_id=chat, draft_id=number, message_thread_id=thread, text=part.text, entities=entities, parse_mode=None, can_stop=True
-        )
-        try:
-            await self._api.call(method, seconds=CALL_SECONDS)
-        except TransportUnavailable as error:
-            self._pacer.pause(chat, error.seconds)
-        except TransportError as error:
-            log.info("letter %s: drafts are refused (%s): typing is shown instead", letter.id, error)
-            shown.drafts = False
+        for formats in (part.entities, ()) if part.entities else ((),):
+            entities = [MessageEntity(**entity.to_json()) for entity in formats] or None
+            method = SendMessageDraft(
+                chat_id=chat, draft_id=number, message_thread_id=thread, text=part.text, entities=entities, parse_mode=None, can_stop=True
+            )
+            try:
+                await self._api.call(method, seconds=CALL_SECONDS)
+            except TransportUnavailable as error:
+                self._pacer.pause(chat, error.seconds)
+            except TransportError as error:
+                self._has_drafts = not (isinstance(error, Refused) and str(error).startswith(UNKNOWN))
+                log.info("letter %s: a draft is refused: %s", letter.id, error)
+                if isinstance(error, Refused) and formats and self._has_drafts:
+                    continue
+                return False
+            return True
+        return False
 
-    # ------------------------------------------------------------------------------------ groups: edits
+    # ------------------------------------------------------------------------------------ groups, and older servers: edits
 
     async def _edits(self, letter: Letter, shown: _Shown) -> None:
         chat, _ = address(letter.chat_key)

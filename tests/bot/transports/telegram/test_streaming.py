@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -97,12 +97,24 @@ async def test_thinking_comes_first_then_the_words(stage: Stage) -> None:
     assert stage.server.busiest(seconds=1.0, chat=7) == 1
 
 
-async def test_where_drafts_are_refused_typing_is_shown(stage: Stage) -> None:
-    """An older server knows no drafts."""
+async def test_where_there_are_no_drafts_an_answer_grows_by_edits(stage: Stage) -> None:
+    """An older server knows none: it is asked once, and typing and edits show the same."""
     stage.server.faults["sendMessageDraft"].append("404 Not Found: method not found")
-    await stage.streaming.show(PRIVATE, Words("uno ", "dos", every=3.2))
+    await stage.streaming.show(PRIVATE, Words("uno ", "dos ", every=2.2))
+    await stage.streaming.show(replace(PRIVATE, id="telegram:1:6:answer"), Words("tres ", "cuatro ", every=1.6))
 
-    assert [call.method for call in stage.server.calls] == ["sendChatAction"]
+    assert [text[0] for text in stage.server.texts(7)] == ["u", "t"]
+    assert "sendMessageDraft" not in {call.method for call in stage.server.calls}
+
+
+async def test_a_draft_whose_formats_are_refused_is_shown_plain(stage: Stage) -> None:
+    """One odd moment of a text ends nothing."""
+    stage.server.faults["sendMessageDraft"].append("400 Bad Request: can't parse entities")
+    await stage.streaming.show(PRIVATE, Words("**uno** ", "dos ", "tres ", every=0.5))
+    first, *_ = stage.server.sent(7, method="sendMessageDraft")
+
+    assert (first["text"], first.get("entities")) == ("uno", None)
+    assert {call.method for call in stage.server.calls} == {"sendMessageDraft"}
 
 
 async def test_a_draft_that_would_go_is_sent_again(stage: Stage) -> None:
