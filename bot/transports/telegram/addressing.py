@@ -1,12 +1,15 @@
 """Whether a message in a group is for the bot, and what it says without the call."""
 
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bot.transports.telegram.reading import Raw, covered, objects, optional
 
 COMMAND = re.compile(r"/([A-Za-z0-9_]+)(?:@([A-Za-z0-9_]+))?(?=\s|$)")
+BEFORE_NAME = " \t\n¡¿\u200b\u200e\u200f"
+AROUND_NAME = re.compile(r"^\W+|\W+$")
 AFTER_NAME = re.compile(r"^[\s,.:;!?–—-]+")
 
 
@@ -46,8 +49,25 @@ def _mentions(text: str, entity: Raw, me: Me) -> bool:
 
 def begins_with_name(text: str, me: Me) -> bool:
     """Whether a text begins with the bot's name and goes on after a pause: `Sabio, …`."""
-    name = me.name.strip().casefold()
-    return bool(name) and text.casefold().startswith(name) and not text[len(name) : len(name) + 1].isalnum()
+    return _after_name(text, me) is not None
+
+
+def _after_name(text: str, me: Me) -> int | None:
+    """Where a text goes on after the bot's name, with or without its accents and the emoji around it; None where it begins otherwise."""
+    start = len(text) - len(text.lstrip(BEFORE_NAME))
+    for name in (me.name.strip(), AROUND_NAME.sub("", me.name)):
+        wanted, read, at = _folded(name), "", start
+        while at < len(text) and (len(read) < len(wanted) or not _folded(text[at])):
+            read += _folded(text[at])
+            at += 1
+        if wanted and read == wanted and not text[at : at + 1].isalnum():
+            return at
+    return None
+
+
+def _folded(text: str) -> str:
+    """Without case, accents and what shows nothing."""
+    return "".join(one for one in unicodedata.normalize("NFD", text.casefold()) if unicodedata.category(one) not in ("Mn", "Cf"))
 
 
 def replies_to_me(message: Raw, me: Me) -> bool:
@@ -69,8 +89,8 @@ def without_call(text: str, entities: Sequence[Raw], me: Me) -> str:
     mention = re.compile(rf"^\s*@{re.escape(me.username)}\b", re.IGNORECASE)
     if match := mention.match(said):
         said = AFTER_NAME.sub("", said[match.end() :])
-    elif begins_with_name(said, me):
-        said = AFTER_NAME.sub("", said[len(me.name.strip()) :])
+    elif (end := _after_name(said, me)) is not None:
+        said = AFTER_NAME.sub("", said[end:])
     elif first := next(
         (one for one in entities if one.get("type") == "text_mention" and one.get("offset") == 0 and _mentions(text, one, me)), None
     ):

@@ -1,5 +1,6 @@
 """In a group it answers what is said to it, and nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,6 +36,33 @@ def _entity(kind: str, text: str, words: str, **more: Any) -> dict[str, Any]:
 def test_name_and_commands(text: str, ours: bool) -> None:
     """The name at the start, a command of ours or for us; not one of others, not one that nobody here knows."""
     assert addressed(text, [], {}, ME, COMMANDS) is ours
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("Sofía Núñez 🤖", "Sofía Núñez 🤖, ¿qué hora es?", "¿qué hora es?"),
+        ("Sofía Núñez 🤖", "sofia nunez, ¿qué hora es?", "¿qué hora es?"),
+        ("Sofía Núñez 🤖", "SOFI\u0301A NU\u0301N\u0303EZ: hola", "hola"),
+        ("Sofi\u0301a", "Sofía hola", "hola"),
+        ("Sabio", "¡Sábio! hola", "hola"),
+        ("Sabio", "\u200f¿Sabio, estás?", "estás?"),
+        ("Großer", "GROSSER, hola", "hola"),
+        ("🤖", "🤖 hola", "hola"),
+        ("Sofía Núñez", "Sofía, hola", None),
+        ("Sofía", "Sofías del mundo", None),
+        ("Sabio", "Sabiő del mundo", "del mundo"),
+        ("Sabio", "Sabi", None),
+        ("", "hola", None),
+        ("…", "… hola", "hola"),
+    ],
+)
+def test_a_name_is_known_however_it_is_written(name: str, text: str, said: str | None) -> None:
+    """Without accents, composed or decomposed, without its emoji, after an opening mark."""
+    me = replace(ME, name=name)
+
+    assert addressed(text, [], {}, me, ()) is (said is not None)
+    assert without_call(text, [], me) == (said if said is not None else text)
 
 
 def test_mentions() -> None:
