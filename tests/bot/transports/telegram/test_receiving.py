@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 
 from bot.errors import StorageError
 from bot.transports.http import Route, serve
 from bot.transports.telegram.api import Api
-from bot.transports.telegram.receiving import SECRET_HEADER, State, poll, webhook
+from bot.transports.telegram.receiving import AT_ONCE, SECRET_HEADER, State, poll, webhook
 from tests.standins.telegram_server import TOKEN, telegram_server
 
 
@@ -42,6 +42,25 @@ async def test_polling_acknowledges_only_what_was_stored() -> None:
 
     assert intake.taken == [number]
     assert server.offsets == [0, 0, number + 1]
+
+
+async def test_a_server_that_does_not_hold_the_question_is_not_asked_without_end() -> None:
+    """It answers at once with nothing, or with what was acknowledged long ago."""
+
+    class Hasty:
+        asked = 0
+
+        async def updates(self, offset: int | None, **how: Any) -> list[Any]:
+            self.asked += 1
+            await asyncio.sleep(0)
+            return [{"update_id": 5}] if self.asked % 2 else []
+
+    hasty = Hasty()
+    polling = asyncio.create_task(poll(cast(Api, hasty), State(), Intake(0)))
+    await asyncio.sleep(3 * AT_ONCE)
+    polling.cancel()
+
+    assert hasty.asked <= 5
 
 
 async def test_a_webhook_answers_503_while_the_storage_is_away() -> None:
