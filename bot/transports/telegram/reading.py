@@ -1,6 +1,6 @@
 """What Telegram sends, read by hand: only what is needed is looked at, so that nothing new or odd in the rest can hurt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Raw = Mapping[str, Any]
@@ -50,6 +50,35 @@ def objects(raw: Raw, name: str) -> Sequence[Raw]:
     """A list of objects; whatever else is in it is left out."""
     value = raw.get(name)
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def rich_words(raw: Raw) -> str:
+    """The words of a rich message, a line for each block and for each row of a table."""
+    return "\n".join(line for block in objects(raw, "blocks") for line in _lines(block) if line.strip())
+
+
+def _lines(block: Raw) -> Iterator[str]:
+    for name in ("summary", "text", "expression"):
+        yield _inline(block.get(name))
+    for name in ("blocks", "items"):
+        for part in objects(block, name):
+            yield from _lines(part)
+    rows = block.get("cells")
+    for row in rows if isinstance(rows, list) else ():
+        yield " | ".join(map(_inline, row)) if isinstance(row, list) else ""
+    for name in ("caption", "credit"):
+        yield _inline(block.get(name))
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+    if isinstance(value, list):
+        return "".join(map(_inline, value))
+    found = (
+        next((name for name in ("text", "expression", "alternative_text") if name in value), None) if isinstance(value, Mapping) else None
+    )
+    return _inline(value[found]) if found else ""
 
 
 def update_id(raw: Any) -> int | None:

@@ -160,7 +160,7 @@ class Telegram:
         assert self._me is not None
         try:
             return read(raw, self._me, self._parts.registry.commands)
-        except (Undecodable, ValueError, TypeError, AttributeError, KeyError) as error:
+        except (Undecodable, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             reason = str(error) if isinstance(error, Undecodable) else type(error).__name__
             log.error("telegram: update %s cannot be read and is set aside: %s", update_id(raw), reason)
             self._parts.counters.add("telegram_undecodable")
@@ -170,8 +170,9 @@ class Telegram:
         if not batch:
             return
         for update in batch:
-            if update.kind == "message" and (update.room or update.chat_key) in self._store.absent:
-                await self._store.stand(update.room or update.chat_key, present=True)  # whoever writes is not blocking
+            key = chat_key(address(update.chat_key)[0])  # of a topic, that of the chat around it
+            if update.kind == "message" and key in self._store.absent:
+                await self._store.stand(key, present=True)  # whoever writes is not blocking
         await self._home.accept_all(batch, joins=joining)
 
     async def _service(self, arrival: Arrival) -> None:
@@ -211,7 +212,9 @@ class Telegram:
         await self._store.stand(key, present=standing.present)
         if standing.is_group and standing.present and not standing.was_present:
             assert self._me is not None
-            words = self._parts.translate(self._language(standing.lang), HELLO_GROUP if self._me.hears_all else HELLO_DEAF)
+            words = self._parts.translate(
+                self._language(standing.lang), HELLO_GROUP if self._me.hears_all or standing.administers else HELLO_DEAF
+            )
             async with self._parts.database.transaction() as tx:
                 text = words.format(name=self._me.username)
                 await self._home.tell(tx, f"{self._greeting}{standing.update}", transport=NAME, chat_key=key, text=text)

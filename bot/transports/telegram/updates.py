@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bot.transports.telegram.addressing import Me, addressed, entities_of, for_another, replied_to, without_call
-from bot.transports.telegram.reading import Raw, Undecodable, mapping, number, objects, optional, update_id, words
+from bot.transports.telegram.reading import Raw, Undecodable, mapping, number, objects, optional, rich_words, update_id, words
 from bot.values import Attachment, Update
 
 NAME = "telegram"
@@ -30,9 +30,13 @@ OTHERS = (
     "game",
     "paid_media",
     "live_photo",
+    "giveaway",
+    "giveaway_winners",
+    "invoice",
 )
 KEPT_AS_FILES = ("document", "photo", "voice")
 GONE = ("left", "kicked")
+ADMINISTERS = ("administrator", "creator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,10 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether the bot may speak in a chat: False where it was blocked or removed. `update` is the number of the update that says it."""
+    """Whether the bot may speak in a chat: False where it was blocked or removed. `update` is the number of the update that says it.
+
+    `administers`: the bot is an administrator there, which sees every message whatever its privacy mode.
+    """
 
     update: int
     chat: int
@@ -62,6 +69,7 @@ class Standing:
     present: bool
     was_present: bool
     lang: str | None = None
+    administers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,7 @@ def _message(raw: Raw, message: Raw, me: Me, commands: Collection[str], *, edite
         return Nothing("nobody")
     if optional(message, "from").get("is_bot") and optional(message, "from").get("id") not in NOBODY:
         return Nothing("a bot")
-    text = words(message, "text") or words(message, "caption")
+    text = _words_of(message)
     files, other = _attachments(message), _other(message)
     if not text.strip() and not files and other is None:
         return Nothing("a service message")
@@ -176,11 +184,15 @@ def _told(update: Update, message: Raw, said: str) -> Update:
     if "forward_origin" in message or "forward_from" in message or "forward_date" in message:
         return replace(update, text="", quoted=said or None, evidence="")
     replied = replied_to(message)
-    quoted = words(optional(message, "quote"), "text") or words(replied, "text") or words(replied, "caption")
+    quoted = words(optional(message, "quote"), "text") or _words_of(replied)
     if update.attachments or not (said.startswith("/") or replied.get("photo")):
         return replace(update, text=said, quoted=quoted or None)
     other = update.other or ("photo" if replied.get("photo") and not said.startswith("/") else None)
     return replace(update, text=said, quoted=quoted or None, attachments=_attachments(replied), other=other)
+
+
+def _words_of(message: Raw) -> str:
+    return words(message, "text") or words(message, "caption") or rich_words(optional(message, "rich_message"))
 
 
 def _attachments(message: Raw) -> tuple[Attachment, ...]:
@@ -237,9 +249,16 @@ def _stopped(raw: Raw, stopped: Raw, me: Me) -> Arrival:
 
 def _standing(raw: Raw, member: Raw) -> Arrival:
     chat, person = mapping(member, "chat"), optional(member, "from")
-    new, old = (words(optional(member, name), "status") for name in ("new_chat_member", "old_chat_member"))
+    new, old = (optional(member, name) for name in ("new_chat_member", "old_chat_member"))
     kind = words(chat, "type")
     if kind not in ("private", "group", "supergroup"):
         return Nothing("a channel")
     lang = words(person, "language_code") or None
-    return Standing(number(raw, "update_id"), number(chat, "id"), kind != "private", new not in GONE, old not in GONE, lang)
+    administers = words(new, "status") in ADMINISTERS
+    return Standing(number(raw, "update_id"), number(chat, "id"), kind != "private", _present(new), _present(old), lang, administers)
+
+
+def _present(member: Raw) -> bool:
+    """Whether a member is in the chat; who is restricted may be so after leaving."""
+    status = words(member, "status")
+    return status not in GONE and not (status == "restricted" and member.get("is_member") is False)

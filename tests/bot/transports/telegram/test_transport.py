@@ -118,3 +118,31 @@ async def test_what_is_remembered_of_a_group_moves_with_it(place: Place) -> None
 
     assert await place.bot.ai.memory(f"telegram:{new}") == ["El grupo se reúne los martes"]
     assert await place.bot.ai.memory(f"telegram:{old}") == []
+
+
+async def test_who_writes_in_a_topic_of_a_private_chat_has_not_blocked_the_bot(place: Place) -> None:
+    """The chat around the topic is the one that was marked."""
+    place.server.faults["sendMessage"].append("403 Forbidden: bot was blocked by the user")
+    await place.server.say("hola", user=1)
+    marked = "SELECT chat_key FROM telegram_chats WHERE agent_id = :agent_id AND present = 0"
+    for _ in range(1000):
+        if await place.bot.core.database.all(marked):
+            break
+        await asyncio.sleep(0.02)
+    await place.server.say("/help", user=1, message_thread_id=7, is_topic_message=True)
+
+    assert "Soy Sabio" in await place.server.answer(1)
+
+
+async def test_where_it_is_an_administrator_it_hears_everything(place: Place) -> None:
+    """So nobody is told of privacy mode."""
+    for chat, status in ((-71, "member"), (-72, "administrator")):
+        group = {"id": chat, "type": "group", "title": "G"}
+        person = {"id": 1, "is_bot": False, "first_name": "Ana", "language_code": "en"}
+        await place.server.update(
+            my_chat_member={"chat": group, "from": person, "old_chat_member": {"status": "left"}, "new_chat_member": {"status": status}}
+        )
+    as_member, as_administrator = await place.server.answer(-71), await place.server.answer(-72)
+
+    assert "Privacy mode" in as_member
+    assert "Privacy mode" not in as_administrator

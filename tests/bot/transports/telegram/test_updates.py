@@ -203,6 +203,45 @@ def test_what_cannot_be_read_says_so(raw: Any) -> None:
         read(raw, ME, COMMANDS)
 
 
+def test_the_words_of_a_rich_message_are_read() -> None:
+    """Said, or replied to: the bot's own answers with tables are such."""
+    bold = {"type": "bold", "text": ["Envío", {"type": "custom_emoji", "custom_emoji_id": "1", "alternative_text": "📦"}]}
+    rich = {
+        "blocks": [
+            {"type": "heading", "text": bold, "size": 1},
+            {"type": "divider"},
+            {"type": "list", "items": [{"label": "•", "blocks": [{"type": "paragraph", "text": ["cinco ", "euros"]}]}]},
+            {"type": "table", "cells": [[{"align": "left", "text": "a"}, {"align": "left"}], 7]},
+            {"type": "mathematical_expression", "expression": "x^2"},
+            {"type": "novel", "text": 5, "cells": 5},
+        ]
+    }
+    said = arrived({"chat": PRIVATE, "rich_message": rich})
+    replying = arrived({"chat": PRIVATE, "text": "¿y?", "reply_to_message": {"message_id": 3, "rich_message": rich}})
+
+    assert said.text == replying.quoted == "Envío📦\ncinco euros\na | \nx^2"
+
+
+@pytest.mark.parametrize(
+    ("new", "present", "administers"),
+    [
+        ({"status": "member"}, True, False),
+        ({"status": "administrator"}, True, True),
+        ({"status": "restricted", "is_member": True}, True, False),
+        ({"status": "restricted", "is_member": False}, False, False),
+        ({"status": "kicked"}, False, False),
+        ({"status": "new"}, True, False),
+    ],
+)
+def test_where_the_bot_stands(new: dict[str, Any], present: bool, administers: bool) -> None:
+    """Who is restricted may have left; an administrator hears everything."""
+    raw = {"update_id": 1, "my_chat_member": {"chat": GROUP, "new_chat_member": new, "old_chat_member": {"status": "left"}}}
+    standing = read(raw, ME, COMMANDS)
+
+    assert isinstance(standing, Standing)
+    assert (standing.present, standing.administers) == (present, administers)
+
+
 def test_odd_entities_and_characters_hurt_nothing() -> None:
     """Offsets out of range, NUL, lone surrogates."""
     update = arrived({"chat": GROUP, "text": "Sabio, a\0b\ud800", "entities": [{"type": "mention", "offset": 90, "length": -1}, 7]})
