@@ -5,7 +5,8 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from bot.accepting import Joins, put, take
@@ -26,13 +27,23 @@ ROUNDS_BETWEEN_PRUNING = 360  # of RENEW_SECONDS: an hour
 
 @dataclass(slots=True)
 class _Lane:
-    """One queue and the work of its rows. `via` is what this process has for them; `busy` counts those under way, but for urgent ones."""
+    """One queue and the work of its rows. `via` is what this process has for them; `busy` counts those under way, but for urgent ones.
+
+    `unnoted` is how rows ended that the database did not take: they stay claimed, and their leases are renewed, until it does.
+    """
 
     queue: Queue
     work: Callable[[Entry], Awaitable[None]]
     via: Collection[str]
     urgent: tuple[str, ...] = ()
     busy: int = 0
+    unnoted: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
+
+    async def note(self) -> None:
+        """Note what was not noted. Raises StorageError where that still cannot be."""
+        while self.unnoted:
+            await self.unnoted[0]()
+            del self.unnoted[0]
 
 
 class Dispatcher:
@@ -46,7 +57,8 @@ class Dispatcher:
         self._at_work: Counter[str] = Counter()  # by line: a row under way says no more whose it is once that person is erased
         self._jobs = _Lane(core.jobs.queue, self._job, core.registry.jobs)
         there = core.transports
-        self._lanes = (_Lane(core.inbox, self._update, there, URGENT), _Lane(core.outbox, self._send, there), self._jobs)
+        self._outbox = _Lane(core.outbox, self._send, there)
+        self._lanes = (_Lane(core.inbox, self._update, there, URGENT), self._outbox, self._jobs)
         core.jobs.work = self._job_by_hand
 
     async def accept(self, update: Update) -> bool:
@@ -105,6 +117,7 @@ class Dispatcher:
             while True:
                 queue.wake.clear()
                 try:
+                    await lane.note()
                     while entries := await self._claim(lane):
                         for entry in entries:
                             lane.busy += entry.kind not in lane.urgent
@@ -131,9 +144,9 @@ class Dispatcher:
         except asyncio.CancelledError as error:
             if stopping():
                 raise  # `run` puts the row back, with all others
-            await self._failed(lane.queue, entry, error)
+            await self._failed(lane, entry, error)
         except Exception as error:  # noqa: BLE001 - the boundary of a worker: one bad row never stops the others
-            await self._failed(lane.queue, entry, error)
+            await self._failed(lane, entry, error)
         finally:
             lane.busy -= entry.kind not in lane.urgent
             self._at_work -= Counter([entry.line])  # and without those that are at none
@@ -147,14 +160,16 @@ class Dispatcher:
         self._jobs.busy += 1
         await self._one(self._jobs, entry)
 
-    async def _failed(self, queue: Queue, entry: Entry, error: BaseException) -> None:
+    async def _failed(self, lane: _Lane, entry: Entry, error: BaseException) -> None:
+        queue = lane.queue
         log.error("%s %s failed: %s", entry.kind, entry.id, for_log(error), exc_info=None if isinstance(error, BotError) else error)
         self._core.counters.add(f"{queue.table}_failed")
         try:
             if not await queue.retry(entry):
                 log.error("%s %s is given up", entry.kind, entry.id)
-        except StorageError as failure:  # its lease ends, and it is claimed again
+        except StorageError as failure:
             log.error("storage: %s", failure)
+            lane.unnoted.append(partial(queue.retry, entry))
 
     async def _maintain(self) -> None:
         core = self._core
@@ -195,7 +210,7 @@ class Dispatcher:
 
     async def _say(self, transport: Sends, entry: Entry) -> None:
         await transport.send(entry.line, entry.payload["text"], reply_to=entry.payload.get("reply_to"))
-        await self._core.outbox.done(entry.id)
+        await self._sent(entry)
 
     async def _deliver(self, transport: Delivers, entry: Entry) -> None:
         outbox = self._core.outbox
@@ -208,7 +223,15 @@ class Dispatcher:
             log.info("outbox %s cannot be delivered: %s", entry.id, error)
             await outbox.failed(entry.id)
         else:
-            await outbox.done(entry.id)
+            await self._sent(entry)
+
+    async def _sent(self, entry: Entry) -> None:
+        """Note that a reply was sent; it is not sent again because that has to wait."""
+        try:
+            await self._core.outbox.done(entry.id)
+        except StorageError as error:
+            log.error("storage: %s", error)
+            self._outbox.unnoted.append(partial(self._core.outbox.done, entry.id))
 
     async def _may_revise(self, update: Update) -> bool:
         transport: object = self._core.transports.get(update.transport)

@@ -11,7 +11,7 @@ from bot import BadRequest, BotError, Context, Job, Parts, Registry, ReplyStream
 from bot.dispatch import AT_ONCE
 from bot.errors import TransportError
 from bot.handling import Handling
-from bot.inbox import LEASE_MS, MOST_ATTEMPTS, Queue, now_ms
+from bot.inbox import LEASE_MS, MOST_ATTEMPTS, Entry, Queue, now_ms
 from bot.testing import RecordingTransport, TestBot
 from tests.bot.world import Echo, opened, running, texts, until, update
 from tests.conftest import Clock
@@ -285,6 +285,48 @@ async def test_storage_that_does_not_recover(clock: Clock) -> None:
         assert texts(bot.transport.sent) == [StorageError.message]
         assert plugin.tries == MOST_ATTEMPTS
         assert await bot.say("after", user="test:ana") == ["echo: after"]
+
+
+def away(monkeypatch: pytest.MonkeyPatch, queue: Queue, name: str, *, times: int) -> list[str]:
+    """Let the database be away when a row of a queue ends; the rows that it was asked for meanwhile."""
+    asked: list[str] = []
+    works = getattr(queue, name)
+
+    async def fails_first(entry: Entry | str) -> object:
+        asked.append(entry if isinstance(entry, str) else entry.id)
+        if len(asked) <= times:
+            raise StorageError("away")
+        return await works(entry)
+
+    monkeypatch.setattr(queue, name, fails_first)
+    return asked
+
+
+async def test_storage_that_is_away_when_a_reply_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is noted as sent when the database is back, though its lease is renewed meanwhile; it is not said twice."""
+    async with opened() as bot:
+        asked = away(monkeypatch, bot.core.outbox, "done", times=2)
+        await bot.accept(update())
+        async with asyncio.timeout(10):
+            await bot.settled("test:ana")
+
+        assert texts(bot.transport.sent) == ["echo: hi"]
+        assert len(asked) == 3
+        assert set((await states(bot, "outbox")).values()) == {"done"}
+
+
+async def test_storage_that_is_away_when_an_update_failed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row that could not be put back is, when the database is back: it is tried again in this process, not after the next start."""
+    plugin = failing(StorageError("away"), times=1)
+    async with opened(plugin, clock=clock) as bot:
+        asked = away(monkeypatch, bot.core.inbox, "retry", times=1)
+        await bot.accept(update("/fail"))
+        await until(lambda: len(asked) == 2)
+        clock.advance(seconds=60)
+        async with asyncio.timeout(10):
+            await bot.settled("test:ana")
+
+        assert texts(bot.transport.sent) == ["worked"]
 
 
 async def test_an_update_that_kills_the_process(url: str, clock: Clock) -> None:

@@ -85,11 +85,16 @@ async def test_it_is_killed_in_the_middle_of_a_turn(here: Place, postgres_url: s
 
 
 async def test_the_server_goes_away_under_it(here: Place, postgres: PostgresServer) -> None:
-    """The process lives on, and answers when the server is back."""
+    """The process lives on, says so while it is away, and answers when the server is back."""
     async with here.start() as bot:
         await bot.say("/help")
         await bot.hear("/forget_me")
-        await asyncio.to_thread(postgres.crash)
+        await asyncio.to_thread(postgres.stop)
+        try:
+            await bot.say("¿Cuánto tarda el envío a Canarias?")
+            await bot.hear("almacenamiento")
+        finally:
+            await asyncio.to_thread(postgres.start)
         await bot.say("¿Cuánto cuesta el envío?")
         await bot.hear("cinco euros [1]")
         done = await bot.end()
