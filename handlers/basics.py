@@ -1,9 +1,12 @@
 """The first things a person says to it: what it does and keeps, in which language, and from a clean page."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from bot import BadRequest, Command, Context, Registry
+from bot import BadRequest, Command, Context, Registry, said
 from bot import marked as _
+
+LONGEST_SHOWN = 40  # characters of a language that is not known
 
 
 def register(registry: Registry) -> None:
@@ -38,11 +41,10 @@ async def language(ctx: Context) -> None:
         shown = ctx._("I speak {name} with you. To change it, write /language and one of these: {choices}.")
         await ctx.reply(shown.format(name=names.get(ctx.lang, ctx.lang), choices=choices))
         return
-    code = next((code for code, name in names.items() if wanted in (code, name.casefold())), None)
+    code = ctx.bot.catalogs.match(wanted) or next((code for code in names if said(wanted) in names_of(code, ctx.languages)), None)
     if code is None:
-        raise BadRequest(
-            ctx._("I do not speak {language!r}. Write /language and one of these: {choices}.").format(language=wanted, choices=choices)
-        )
+        unknown = ctx._("I do not speak {language!r}. Write /language and one of these: {choices}.")
+        raise BadRequest(unknown.format(language=wanted[:LONGEST_SHOWN], choices=choices))
     if ctx.is_group and not (ctx.is_admin or ctx.update.may_moderate):
         raise BadRequest(ctx._("In a group, its administrators set the language. Yours you set in a private chat with me."))
     await (ctx.bot.user(ctx.update.room or ctx.chat) if ctx.is_group else ctx.user).choose_language(code)
@@ -102,11 +104,16 @@ def line_of(ctx: Context, command: Command) -> str:
     return f"- {written}: {ctx._(command.help)}" if command.help else f"- {written}"
 
 
-def name_of(code: str) -> str:
-    """What speakers of a language call it; the code where nobody told us."""
+def name_of(code: str, language: str | None = None) -> str:
+    """What speakers of a language call it, or those of another one; the code where nobody told us."""
     from babel import Locale, UnknownLocaleError  # only this command needs names, and they are read from files
 
     try:
-        return Locale.parse(code).display_name or code
+        return Locale.parse(code).get_display_name(language) or code
     except (UnknownLocaleError, ValueError):
         return code
+
+
+def names_of(code: str, languages: Sequence[str]) -> set[str]:
+    """What a language is called by its own speakers and in each of `languages`, accents aside: español, espanol, Spanish."""
+    return {said(name_of(code, language)) for language in (None, *languages)}

@@ -79,9 +79,9 @@ class TestLanguage:
         assert "English" in said
         assert "es (español), en (English)" in said
 
-    @pytest.mark.parametrize("written", ["en", "EN", " english ", "English"])
+    @pytest.mark.parametrize("written", ["en", "EN", " english ", "English", "inglés", "ingles", "en-GB", "en_US"])
     async def test_it_sets_the_language_and_answers_in_it(self, bot: TestBot, written: str) -> None:
-        """A code or a name will do; from then on it wins over the platform's word and the message's language."""
+        """A code or a name, in either language, will do; from then on it wins over the platform's word and the message's language."""
         said = await bot.say(f"/language {written}", lang="es")
 
         assert said == ["From now on I speak English with you."]
@@ -90,9 +90,10 @@ class TestLanguage:
 
     async def test_a_language_that_it_does_not_speak(self, bot: TestBot) -> None:
         """The refusal names those there are, and nothing changes."""
-        (said,) = await bot.say("/language klingon", lang="en")
+        (said,) = await bot.say(f"/language klingon{'n' * 5_000}", lang="en")
 
         assert "klingon" in said
+        assert len(said) < 200
         assert "es (español), en (English)" in said
         assert await bot.user("user-1").language() is None
 
