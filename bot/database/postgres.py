@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 OLDEST = 15
 CONNECTIONS = 5  # of one process: the writer's, and those that read
+STATEMENTS = 300  # that a connection keeps prepared: more than we have
 CONNECT_SECONDS, QUEUE_SECONDS, STATEMENT_SECONDS, END_SECONDS = 10, 30, 60, 10
 LOCK_SECONDS = 30
 MIGRATION_SECONDS = 1800
@@ -78,6 +79,7 @@ async def open_postgres(url: str, *, where: str, agent_id: str) -> AsyncIterator
         min_size=0,  # what the library keeps open by itself it also logs about by itself
         max_size=CONNECTIONS,
         timeout=CONNECT_SECONDS,
+        statement_cache_size=STATEMENTS,
         init=_prepared,
         reset=_as_it_is,
         server_settings={"application_name": "sabio"},

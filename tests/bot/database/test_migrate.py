@@ -1,7 +1,9 @@
 """Tables are brought up to date once, in order, whoever starts at the same time; what is newer is left alone."""
 
+import asyncio
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,16 @@ async def test_two_processes_start_together(tmp_path: Path, engine_url: str) -> 
     done = [process.communicate(timeout=60) for process in started]
 
     assert [(out.strip(), process.returncode) for (out, _), process in zip(done, started, strict=True)] == [("50", 0)] * 4, done
+
+
+async def test_bots_of_one_database_start_together(engine_url: str) -> None:
+    """Each has an id of its own, and the tables are everybody's: they are made once all the same."""
+    async with AsyncExitStack() as stack:
+        opening = (stack.enter_async_context(open_database(engine_url, agent_id=f"bot {n}")) for n in range(4))
+        bots = await asyncio.gather(*opening)
+        versions = [await bot.all("SELECT owner FROM schema_versions") for bot in bots]
+
+    assert versions == [[{"owner": "bot"}]] * 4
 
 
 async def test_a_newer_database_is_refused(tmp_path: Path, engine_url: str) -> None:
