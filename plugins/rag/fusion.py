@@ -7,8 +7,9 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-WORDS_WEIGHT = 0.15, 0.35  # of the lexical leg beside the dense one, from where words say little to where they say much
+WORDS_WEIGHT = 0.15, 0.34  # of the lexical leg beside the dense one, from where words say little to where they say much
 WORDS_SAY = 0.25, 0.6  # the share of a question that the best chunk holds there: across languages it is low
+WHOLE = 0.3  # of the lexical leg beside the dense one: the part that the share has in it
 FADING = 0.5  # of each question before: half as much as the one that came after it
 FEW = 8  # looking for the highest so often is faster than sorting
 RELEVANT_SHARE = 0.44  # a question of which no chunk holds so much finds nothing
@@ -19,15 +20,19 @@ COMPANION = 0.5, 0.03  # what stands behind a chunk that fits holds this part of
 # All calibrated on questions whose article was taken away; docs/decisions/relevance.md has the figures.
 
 
-def fuse(lexical: Array, dense: Array, live: Array, share: float) -> Array:
+def fuse(lexical: Array, dense: Array, live: Array, share: Array) -> Array:
     """One score for each chunk to order by: both legs stretched to 0…1 over the live chunks, then weighed.
 
-    Scores are fused, not ranks: a leg that is sure moves the order more than one that hardly tells the chunks apart. `share` is what the
-    best chunk holds of the question's weight: where it is low, as for a question in another language than the chunks', words weigh less.
+    Scores are fused, not ranks: a leg that is sure moves the order more than one that hardly tells the chunks apart. `share` is what each
+    chunk holds of the question's weight. It has a part in the lexical leg, since beside meaning it counts that all of a question is met and
+    not how rare one word of it is; and where even the highest is low, as for a question in another language than the chunks', words weigh
+    less.
     """
     (least, most), (low, high) = WORDS_WEIGHT, WORDS_SAY
-    weight = least + (most - least) * min(1.0, max(0.0, (share - low) / (high - low)))
-    return (1 - weight) * _stretched(dense, live) + weight * _stretched(lexical, live)
+    held = share[live].max() if live.any() else 0.0
+    weight = least + (most - least) * min(1.0, max(0.0, (held - low) / (high - low)))
+    spoken = (1 - WHOLE) * _stretched(lexical, live) + WHOLE * _stretched(share, live)
+    return (1 - weight) * _stretched(dense, live) + weight * spoken
 
 
 def _stretched(scores: Array, live: Array) -> Array:

@@ -249,11 +249,12 @@ class Index:
         size = len(told.order)
         allowed = self._matching(where, alive[:size]) if where else alive[:size]
         language = language_of([fold(word) for word in words(question)])
-        order, cosine, score = told.order * self._at_home(language, size), None, None
+        home = self._at_home(language, size)
+        order, cosine, score = told.order * home, None, None
         if vector is not None:
             cosine = cosines(self._vectors[:size], vector) * self._embedded[:size]
             score = np.clip(cosine, 0.0, 1.0)
-            order = fuse(order, cosine, alive[:size], told.share().max(initial=0.0))
+            order = fuse(order, cosine, alive[:size], told.share() * home)
         fits = allowed & (order > 0 if score is None else (order > 0) | (score > 0))
         if min_score:
             fits = fits & ((told.share() if score is None else score) >= min_score)

@@ -14,14 +14,14 @@ SLOTS = np.array([0, 1, 2])
 
 def test_a_leg_that_is_sure_moves_the_order() -> None:
     """Scores are fused, not ranks: a chunk that one leg puts far ahead wins over one that the other puts just ahead."""
-    fused = fuse(np.array([9.0, 1.0, 0.0]), np.array([0.80, 0.81, 0.1]), ALL, 1.0)
+    fused = fuse(np.array([9.0, 1.0, 0.0]), np.array([0.80, 0.81, 0.1]), ALL, np.array([1.0, 0.0, 0.0]))
 
     assert int(np.argmax(fused)) == 0
 
 
 def test_a_leg_that_tells_nothing_apart_says_nothing() -> None:
     """Equal scores give no weight to anybody, and no division by zero."""
-    fused = fuse(np.zeros(3), np.array([0.1, 0.9, 0.5]), ALL, 1.0)
+    fused = fuse(np.zeros(3), np.array([0.1, 0.9, 0.5]), ALL, np.zeros(3))
 
     assert list(np.argsort(-fused)) == [1, 2, 0]
 
@@ -30,15 +30,23 @@ def test_words_weigh_less_where_they_say_little() -> None:
     """A name that a question in another language shares with a chunk does not overrule what the question means."""
     lexical, dense = np.array([1.0, 0.0, 0.2]), np.array([0.70, 0.83, 0.1])
 
-    assert int(np.argmax(fuse(lexical, dense, ALL, 0.9))) == 0
-    assert int(np.argmax(fuse(lexical, dense, ALL, 0.1))) == 1
+    assert int(np.argmax(fuse(lexical, dense, ALL, 0.9 * lexical))) == 0
+    assert int(np.argmax(fuse(lexical, dense, ALL, 0.1 * lexical))) == 1
+
+
+def test_all_of_a_question_counts_beside_one_rare_word() -> None:
+    """Of two chunks that mean about the same, and that words put side by side, the one that holds more of the question comes first."""
+    lexical, dense = np.array([5.0, 5.0, 0.0]), np.array([0.80, 0.805, 0.1])
+
+    assert int(np.argmax(fuse(lexical, dense, ALL, np.array([0.9, 0.4, 0.0])))) == 0
+    assert int(np.argmax(fuse(lexical, dense, ALL, np.array([0.9, 0.9, 0.0])))) == 1
 
 
 def test_removed_chunks_do_not_stretch_the_scale() -> None:
     """The extremes are those of the live chunks."""
     live = np.array([True, True, False])
 
-    fused = fuse(np.array([1.0, 2.0, 100.0]), np.array([0.2, 0.3, 0.9]), live, 1.0)
+    fused = fuse(np.array([1.0, 2.0, 100.0]), np.array([0.2, 0.3, 0.9]), live, np.array([0.1, 0.2, 1.0]))
 
     assert fused[1] == 1
     assert fused[0] == 0
