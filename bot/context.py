@@ -123,6 +123,8 @@ class Context:
 
     async def reply(self, text: str, *, choices: Sequence[Choice] = ()) -> None:
         """Say something in this chat. `choices` are answers by one press, where the platform has buttons; the text must do without."""
+        if not isinstance(text, str):
+            raise TypeError(f"a reply is a text, and {type(text).__name__} is none")
         await self.outgoing.reply(text, choices=choices)
 
     async def answer(self, stream: ReplyStream) -> None:

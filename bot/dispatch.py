@@ -145,7 +145,7 @@ class Dispatcher:
             if stopping():
                 raise  # `run` puts the row back, with all others
             await self._failed(lane, entry, error)
-        except Exception as error:  # noqa: BLE001 - the boundary of a worker: one bad row never stops the others
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of a worker: one bad row never stops the others
             await self._failed(lane, entry, error)
         finally:
             lane.busy -= entry.kind not in lane.urgent

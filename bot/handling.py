@@ -135,7 +135,7 @@ class Handling:
             if stopping():
                 raise
             await self.apologise(error)
-        except Exception as error:  # noqa: BLE001 - the one boundary where an error becomes words
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the one boundary where an error becomes words
             await self.apologise(error)
 
     async def _handle(self, ctx: Context, routed: Routed) -> None:

@@ -250,7 +250,15 @@ class Registry:
         self.lifespans.append(Lifespan(self.plugin or _name(open), open))
 
     def settings(self, section: type[Section]) -> None:
-        """Variables of a plugin's own."""
+        """Variables of a plugin's own: a subclass of Section whose fields name theirs by `alias`, each of which only one class may have."""
+        if not (isinstance(section, type) and issubclass(section, Section)):
+            raise ConfigurationError(f"settings are a subclass of Section, and {section!r} is none")
+        taken = {field.alias: cls.__name__ for cls in self.sections for field in cls.model_fields.values()}
+        for name, field_ in section.model_fields.items():
+            if field_.alias is None:
+                raise ConfigurationError(f"the setting {section.__name__}.{name} has no variable: give its field an alias")
+            if field_.alias in taken:
+                raise ConfigurationError(f"the setting {field_.alias!r} is registered twice: {taken[field_.alias]} has it")
         self.sections.append(section)
 
     def migrations(self, owner: str, directory: Path) -> None:
@@ -262,6 +270,8 @@ class Registry:
 
     def locales(self, directory: Path) -> None:
         """Catalogs of a plugin's own, `<lang>/LC_MESSAGES/messages.po`; they win over those before."""
+        if not directory.is_dir():
+            raise ConfigurationError(f"the catalogs are to be in {str(directory)!r}, and that is no folder")
         self.locale_directories.append(directory)
 
     def personal_data(
@@ -305,7 +315,9 @@ class Registry:
 
         def named(given: P) -> Any:
             try:
-                return build(given)
+                if (made := build(given)) is None:
+                    raise ConfigurationError("it made None")
+                return made
             except Exception as error:  # a plugin's own code can raise anything
                 raise fault(plugin, f"cannot make its {what}", error) from error
 

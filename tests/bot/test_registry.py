@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
-from bot import ConfigurationError, Context, Registry, Update, tool_of
+from bot import ConfigurationError, Context, Registry, Section, Update, tool_of
 from bot.context import Handler
 from bot.errors import BotError, ModelError, RagError, StorageError
 from bot.ports import Recall
@@ -303,6 +304,34 @@ async def not_opened(parts: Parts) -> AsyncIterator[None]:
     yield
 
 
+class NoAlias(Section):
+    """Its field names no variable."""
+
+    city: str = "Madrid"
+
+
+class Taken(Section):
+    """Its field names a variable of the bot's own."""
+
+    provider: str = Field("x", alias="BOT_PROVIDER", description="x")
+
+
+@pytest.mark.parametrize(
+    ("add", "said"),
+    [
+        (lambda registry: registry.settings(3), "settings are a subclass of Section, and 3 is none"),
+        (lambda registry: registry.settings(int), "settings are a subclass of Section"),
+        (lambda registry: registry.settings(NoAlias), "the setting NoAlias.city has no variable: give its field an alias"),
+        (lambda registry: registry.settings(Taken), "the setting 'BOT_PROVIDER' is registered twice: Settings has it"),
+        (lambda registry: registry.locales(Path("/nowhere")), "the catalogs are to be in '/nowhere', and that is no folder"),
+    ],
+)
+def test_what_cannot_work(add: Any, said: str) -> None:
+    """It is said when it is added."""
+    with pytest.raises(ConfigurationError, match=said):
+        add(Registry())
+
+
 @pytest.mark.parametrize("wrong", [not_opened, handler])
 def test_a_lifespan_without_its_decorator(wrong: Any) -> None:
     """It would open nothing."""
@@ -331,6 +360,10 @@ def test_a_plugin_that_cannot_make_a_part(monkeypatch: pytest.MonkeyPatch, add: 
     with pytest.raises(
         ConfigurationError, match=rf"^the plugin 'a_plugin' cannot make its {what}: FileNotFoundError\(2, 'no such.ndevice'\)$"
     ):
+        build(None)
+    nothing = load([module(monkeypatch, register=lambda registry: add(registry, lambda given: None))], installed=False)
+    (build,) = [*nothing.providers.values(), *nothing.retrievers.values(), *nothing.embedders.values(), *nothing.parts.values()]
+    with pytest.raises(ConfigurationError, match=f"^the plugin 'a_plugin' cannot make its {what}: it made None$"):
         build(None)
     with pytest.raises(ConfigurationError, match=f"^what makes the {what} must not be async"):
         add(Registry(), handler)

@@ -104,6 +104,34 @@ def register(registry):
     assert b"bombillas" not in place.bytes_of_data()
 
 
+ODD = """
+import sys
+
+
+def register(registry):
+    @registry.command("leave")
+    async def leave(ctx):
+        sys.exit(3)
+
+    @registry.command("silent")
+    async def silent(ctx):
+        await ctx.reply(None)
+"""
+
+
+async def test_a_handler_that_goes_wrong(place: Place) -> None:
+    """One that would end the process, or that says what is no text, is an error said in words, at once, and the chat goes on."""
+    add_plugin(place, ODD)
+
+    done = await place.run(says="/leave\n/silent\n/forget nada\n", PYTHONPATH=str(place.folder / "lib"))
+
+    assert done.code == 0
+    assert [answer.partition(" (error")[0] for answer in done.answers[:2]] == ["Algo falló de mi lado"] * 2
+    assert done.answers[2].startswith("No guardo nada así")
+    assert "SystemExit: 3" in done.err
+    assert "TypeError: a reply is a text, and NoneType is none" in done.err
+
+
 FAILING = """
 import contextlib
 
