@@ -144,6 +144,18 @@ async def test_an_album_is_one_turn(here: World) -> None:
     assert [text.split("\n")[0] for text in here.telegram.texts(21)] == ["eco: hola album"]
 
 
+async def test_an_edited_caption_of_an_album_changes_its_answer(here: World) -> None:
+    """Whichever picture bears it; also while the others are still waited for."""
+    about = {"user": 43, "media_group_id": "g2", "photo": [{"file_id": "p", "file_unique_id": "u", "width": 1, "height": 1}]}
+    await here.telegram.say(None, **about)
+    captioned = await here.telegram.say(None, caption="¿qué es esto?", **about)
+    for caption in ("¿qué flor es esta?", "¿y esta otra?"):
+        await here.telegram.update(edited_message={**captioned, "caption": caption})
+        await here.telegram.until(lambda words=caption: any(words in text for text in here.telegram.texts(43)))
+
+    assert [text.split("\n")[0] for text in here.telegram.texts(43)] == ["eco: ¿y esta otra?"]
+
+
 async def test_a_reply_gives_the_quoted_text_as_data(here: World) -> None:
     """What is quoted stands in its block, not in the question."""
     quoted = here.telegram.message("el pedido 77 llegó roto", user=22)

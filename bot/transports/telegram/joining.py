@@ -18,14 +18,16 @@ def wait_ms(update: Update) -> int:
 def joined(waiting: Update, update: Update) -> Update | None:
     """The update that waits and what has come as one; None where they do not belong together.
 
-    The parts of a paste follow each other, from one person in one chat; those of an album bear its id.
+    The parts of a paste follow each other, from one person in one chat; those of an album bear its id. An album is the message that has
+    its caption: that is the one which can be edited.
     """
     same = (waiting.chat_key, waiting.sender, waiting.kind) == (update.chat_key, update.sender, update.kind) and waiting.sender is not None
     if not same or not waiting.addressed:
         return None
     if waiting.part.startswith(ALBUM) and update.part == waiting.part:
         files = waiting.attachments + tuple(file for file in update.attachments if file not in waiting.attachments)
-        return replace(waiting, text="\n".join(filter(None, (waiting.text, update.text))), attachments=files)
+        message = update.message if update.text and not waiting.text else waiting.message
+        return replace(waiting, text="\n".join(filter(None, (waiting.text, update.text))), attachments=files, message=message)
     if waiting.part == PASTE and not update.part.startswith(ALBUM) and _continues(waiting, update):
         return replace(waiting, text=f"{waiting.text}{_seam(waiting.text)}{update.text}")
     return None

@@ -39,6 +39,13 @@ def test_an_album_is_one_with_all_its_files_and_its_one_caption() -> None:
     assert joined(PICTURE, replace(PICTURE, part="album:6")) is None
 
 
+def test_an_album_is_the_message_with_its_caption() -> None:
+    """Whoever edits the caption edits the question."""
+    first, second = replace(PICTURE, message="3"), replace(PICTURE, id="telegram:1:4", message="4", text="mira")
+
+    assert [whole.message for whole in (joined(first, second), joined(second, first)) if whole] == ["4", "4"]
+
+
 def test_only_what_may_have_parts_waits() -> None:
     """A plain message is answered at once."""
     assert wait_ms(NEXT) == 0
