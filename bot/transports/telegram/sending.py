@@ -245,8 +245,8 @@ class Sending:
 def _where(letter: Letter, *, quotes: bool) -> dict[str, Any]:
     """The fields of a call that say where a message goes, and to which it replies."""
     chat, thread = address(letter.chat_key)
-    replies = quotes and letter.question is not None and letter.question.isdigit()
-    reply = ReplyParameters(message_id=int(letter.question or 0), allow_sending_without_reply=True) if replies else None
+    question = int(letter.question) if quotes and letter.question is not None and letter.question.isdigit() else 0
+    reply = ReplyParameters(message_id=question, allow_sending_without_reply=True) if question else None  # some messages have no number
     return {"chat_id": chat, "message_thread_id": thread, "reply_parameters": reply}
 
 

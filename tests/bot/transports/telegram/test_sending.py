@@ -112,6 +112,13 @@ async def test_buttons_come_under_the_last_part(desk: Desk) -> None:
     assert [[button["text"] for button in row] for row in last["reply_markup"]["inline_keyboard"]] == [["Sí", "No"]]
 
 
+async def test_a_message_without_a_number_is_not_replied_to(desk: Desk) -> None:
+    """Telegram gives 0 for one that is scheduled or seen by one person alone."""
+    await desk.sending.deliver(Letter("a", "telegram:-5", "hola", question="0", quotes=True))
+
+    assert "reply_parameters" not in desk.server.sent(-5)[0]
+
+
 async def test_a_topic_that_is_gone_is_not_the_group(desk: Desk) -> None:
     """Nothing more is sent there, but the rest of the group is written to."""
     with pytest.raises(Undeliverable):
