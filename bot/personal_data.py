@@ -131,7 +131,7 @@ class Everyone:
             chats = [chat for _, data in registered if data.chats for chat in await data.chats(tx, user_id)]
             await self._fence.bump(tx, *chats)
             for name, data in registered:
-                counts[name] = await data.erase(tx, user_id)
+                counts[name] = await data.erase(tx, user_id) or 0  # a plugin's may not count
             cleaned = [name for name, data in registered if data.clean is not None]
             await tx.many(_UNCLEANED, [{"user_id": user_id, "name": name} for name in cleaned])
             await tx.run(_UNSCRUBBED, {"id": uuid.uuid4().hex})
@@ -152,7 +152,7 @@ class Everyone:
         data = self._registered.get(name)
         if data is None or data.clean is None:  # of a plugin that is not here now
             return 0
-        removed = await data.clean(user_id)
+        removed = await data.clean(user_id) or 0
         await self._database.write(_CLEANED, {"user_id": user_id, "name": name})
         return removed
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,20 @@ async def test_every_kind_is_walked() -> None:
     assert (held["a"], held["b"]) == ("a of ana", "b of ana")
     assert counts == {"a": 1, "b": 5}
     assert asked == ["a", "b", "b cleaned"]
+
+
+async def test_a_kind_that_does_not_count() -> None:
+    """A plugin whose functions return nothing costs nobody their erasure."""
+
+    async def nothing(*given: Any) -> Any:
+        return None
+
+    async with open_database("sqlite:///:memory:") as db:
+        counts = await everyone(db, PersonalData("n", (), nothing, nothing, nothing)).erase("ana")
+        left = await db.all("SELECT name FROM cleanings WHERE agent_id = :agent_id")
+
+    assert counts == {"n": 0}
+    assert left == []
 
 
 async def test_an_erasure_that_fails_is_none(tmp_path: Path) -> None:
