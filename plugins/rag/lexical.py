@@ -37,6 +37,7 @@ BACKGROUND = 200  # the share is told as though so many other chunks stood by: i
 SEGMENT_SLOTS = 16_384  # a joined segment is never longer: joining takes no more than a moment
 
 _WORD = re.compile(r"\w+")
+_NAME = re.compile(r"[^\W_]_[^\W_]")
 Array = np.ndarray[Any, Any]
 
 
@@ -52,6 +53,12 @@ def fold(text: str) -> str:
 def words(text: str) -> list[str]:
     """The words of a text as they stand, in order."""
     return _WORD.findall(unicodedata.normalize("NFC", text).replace("_", " "))
+
+
+def telling(form: str) -> list[str]:
+    """The folded words of a stretch without blanks that say something: no stop words, but for those in a name such as `forget_me`."""
+    named = _NAME.search(form) is not None
+    return [word for word in map(fold, words(form)) if word and (named or word not in STOP_WORDS)]
 
 
 def names(word: str) -> list[str]:
@@ -98,13 +105,11 @@ class Vocabulary(dict[str, int]):
         self._words = array("i")  # how many words form i has, stop words aside
 
     def __missing__(self, form: str) -> int:
-        known, count = self.feature_ids, 0
-        for word in map(fold, words(form)):
-            if word and word not in STOP_WORDS:
-                self._flat.extend([known.setdefault(name, len(known)) for name in names(word)])
-                count += 1
+        known, found = self.feature_ids, telling(form)
+        for word in found:
+            self._flat.extend([known.setdefault(name, len(known)) for name in names(word)])
         self._starts.append(len(self._flat))
-        self._words.append(count)
+        self._words.append(len(found))
         number = len(self._words) - 1
         if len(form) <= LONGEST_FORM:
             self[form] = number
@@ -212,15 +217,14 @@ class Lexicon:
     def _question(self, question: str) -> tuple[Array, Array, Array, float]:
         """The features of a question that some chunk may hold, both their weights, and the weight in the share of those that none holds."""
         found: dict[str, tuple[float, float]] = {}
-        asked = list(dict.fromkeys(map(fold, words(question))))
+        asked = list(dict.fromkeys(word for form in question.split() for word in telling(form)))
         for word in asked if len(asked) <= MOST_ASKED else asked[: MOST_ASKED // 2] + asked[-MOST_ASKED // 2 :]:
-            if word and word not in STOP_WORDS:
-                for name, weight, telling in _found_by(word):
-                    before = found.get(name)
-                    found[name] = (weight, telling) if before is None else (max(weight, before[0]), max(telling, before[1]))
+            for name, weight, share in _found_by(word):
+                before = found.get(name)
+                found[name] = (weight, share) if before is None else (max(weight, before[0]), max(share, before[1]))
         ids = self._vocabulary.feature_ids
         known = [(ids[name], *both) for name, both in found.items() if name in ids]
-        unknown = sum(telling for name, (_, telling) in found.items() if name not in ids)
+        unknown = sum(share for name, (_, share) in found.items() if name not in ids)
         rows = np.array(known, dtype=np.float64).reshape(-1, 3)
         return rows[:, 0].astype(np.int32), rows[:, 1], rows[:, 2], unknown
 

@@ -54,6 +54,15 @@ def test_stop_words_weigh_nothing() -> None:
         assert not found.share.any()
 
 
+def test_the_words_of_a_name_all_count() -> None:
+    """`/forget_me` is not `/forget`, though "me" says nothing elsewhere; nor does a line between emphasised words make a name."""
+    texts = ["Con /forget se olvida un dato, que me digas cuál.", "Con /forget_me se olvida todo lo que hay, y nada de ello vuelve más."]
+
+    assert int(np.argmax(scores(texts, "¿qué hace /forget_me?").bm25)) == 1
+    assert int(np.argmax(scores(texts, "FORGET_ME").bm25)) == 1
+    assert not scores(texts, "_me_ __que__ _").bm25.any()
+
+
 def test_the_share_is_one_for_a_chunk_that_holds_the_whole_question() -> None:
     """All of the question's weight in the chunk is 1; a word that no chunk has takes its part away."""
     whole, half = scores(DOCUMENTS, "medios de pago").share[1], scores(DOCUMENTS, "medios de zanahorias").share[1]
