@@ -50,7 +50,16 @@ def asks_to_forget(words: str, key: str, value: str) -> bool:
 
 def is_echo(fact: str, words: str, held: Iterable[str]) -> bool:
     """Whether a fact that a model "found" is one that it was shown and not what the person said."""
-    return share(fact, words) < ENOUGH and any(share(fact, other) >= ECHO for other in held)
+    return share(fact, words) < ENOUGH and any(_says_no_more(fact, other, words) for other in held)
+
+
+def _says_no_more(fact: str, other: str, words: str) -> bool:
+    """Whether a fact is another one in all but words that the person did not say: "El usuario vive en Bogotá", of "Vive en Bogotá"."""
+    if share(fact, other) >= ECHO:
+        return True
+    known, own = set(said(other).split()), set(said(words).split())
+    more = [token for token in said(fact).split() if token not in _SMALL and not any(_akin(token, one) for one in known)]
+    return share(other, fact) >= ECHO and not any(_akin(token, one) for token in more for one in own)
 
 
 def share(claim: str, words: str) -> float:

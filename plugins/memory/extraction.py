@@ -63,6 +63,12 @@ changed their job, no longer like something), do not put it under "facts" but un
 the place of. Facts that can both be true are no contradiction: "has a dog" and "has two cats" both stay. Do not repeat a fact that is held.
 Then answer with JSON of exactly this form: {"facts": ["..."], "replacements": [{"id": "...", "fact": "..."}]}"""
 
+# "El usuario vive en Bogotá" and "Vive en Bogotá" are one fact, and whose it is goes without saying
+_SUBJECT = re.compile(
+    r"\A(?:(?:(?:el|la)\s+)?usuari[oa]|la persona|(?:the\s+)?user|the person)\s+"
+    r"(?!(?:de|del|que|y|en|con|of|who|and|in|with|from|for)\b)(?=[^\W\d_])",
+    re.IGNORECASE,
+)
 _FENCE = re.compile(r"\A```[a-zA-Z]*\s*\n(.*?)\n?```\Z", re.DOTALL)
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 
@@ -169,6 +175,12 @@ def parse_replacing(answer: str, shown: Container[str]) -> Found | Malformed:
 
 def _is_pair(value: object) -> bool:
     return isinstance(value, dict) and set(value) == {"id", "fact"} and all(isinstance(part, str) for part in value.values())
+
+
+def without_subject(fact: str) -> str:
+    """A fact without the words for whoever it is about, which some models put ahead of each."""
+    bare = _SUBJECT.sub("", fact.strip(), count=1)
+    return bare if bare == fact.strip() else bare[:1].upper() + bare[1:]
 
 
 def decode(answer: str) -> dict[str, Any] | Malformed:

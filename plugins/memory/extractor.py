@@ -208,7 +208,9 @@ class Extractor:
             self.counters.add("memory_malformed")
             return Found()
         own = " ".join(said)
-        return Found(tuple(f for f in found.facts if not shown or not evidence.is_echo(f, own, shown.values())), found.replacements)
+        facts = tuple(map(extraction.without_subject, found.facts))
+        replacements = tuple((number, extraction.without_subject(fact)) for number, fact in found.replacements)
+        return Found(tuple(f for f in facts if not shown or not evidence.is_echo(f, own, shown.values())), replacements)
 
     @staticmethod
     def _parse(answer: str, shown: dict[str, str] | None) -> Found | Malformed:

@@ -4,7 +4,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.memory.evidence import asks_to_forget, bears_out, share
+from plugins.memory.evidence import asks_to_forget, bears_out, is_echo, share
+
+
+@pytest.mark.parametrize(
+    "fact", ["Vive en Bogotá", "vive en bogotá, Colombia", "El usuario vive en Bogotá", "Actualmente vive en Bogotá", "Bogotá"]
+)
+def test_an_echo(fact: str) -> None:
+    """A fact that says what one that was shown says, with no more than words that the person did not use."""
+    assert is_echo(fact, "¿Qué hora es?", ["Tiene un perro", "Vive en Bogotá"])
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        ("Vive en Bogotá", "Vivo en Bogotá, por si no te lo dije"),
+        ("Vive en Bogotá con su hermana", "Mi hermana se vino a casa"),
+        ("Tiene dos gatos", "¿Qué comen mis gatos? Tengo dos"),
+        ("Trabaja en Medellín", "¿Qué hora es?"),
+    ],
+)
+def test_no_echo(fact: str, words: str) -> None:
+    """What the person said, or adds to a fact, is theirs; and so is what says something else."""
+    assert not is_echo(fact, words, ["Tiene un perro", "Vive en Bogotá"])
 
 
 @pytest.mark.parametrize(

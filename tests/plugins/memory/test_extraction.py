@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import ExtractOptions
-from plugins.memory.extraction import SCHEMA, Malformed, max_tokens, parse, prompt, retry
+from plugins.memory.extraction import SCHEMA, Malformed, max_tokens, parse, prompt, retry, without_subject
 
 TAKEN = [
     ('{"facts": []}', []),
@@ -109,6 +109,27 @@ def test_the_exact_form_is_taken(answer: str, facts: list[str]) -> None:
 def test_any_other_form_is_dropped_whole(answer: str) -> None:
     """Prose, extra keys, other types, broken JSON: nothing of it is taken, and nothing raises."""
     assert isinstance(parse(answer), Malformed)
+
+
+@pytest.mark.parametrize(
+    ("fact", "bare"),
+    [
+        ("El usuario vive en Bogotá", "Vive en Bogotá"),
+        ("la usuaria tiene un perro", "Tiene un perro"),
+        ("Usuario prefiere español", "Prefiere español"),
+        ("The user lives in Paris.", "Lives in Paris."),
+        ("User likes tea", "Likes tea"),
+        ("Usuario de Linux desde 1998", "Usuario de Linux desde 1998"),
+        ("User of Linux", "User of Linux"),
+        ("The user's name is Ana", "The user's name is Ana"),
+        ("Usuaria", "Usuaria"),
+        ("Vive en Bogotá", "Vive en Bogotá"),
+        ("Diseña la experiencia del usuario que compra", "Diseña la experiencia del usuario que compra"),
+    ],
+)
+def test_whose_fact_it_is_goes_without_saying(fact: str, bare: str) -> None:
+    """Models that begin each fact with its subject, and those that do not, say the same."""
+    assert without_subject(fact) == bare
 
 
 def test_there_are_enough_of_them() -> None:
