@@ -99,7 +99,7 @@ async def test_stop_keeps_what_there_is(here: World) -> None:
     left = here.model.left
     chat = {"id": 18, "type": "private"}
     await here.telegram.update(stopped_message_generation={"chat": chat, "draft_id": draft[0]["draft_id"]})
-    text = await here.telegram.answer(18, seconds=10)
+    text = await here.telegram.answer(18)
 
     assert text.startswith("palabra0 palabra1")
     assert "palabra999" not in text
@@ -125,8 +125,7 @@ async def test_an_edited_message_is_answered_anew_in_its_place(here: World) -> N
 async def test_a_long_paste_is_one_question(here: World) -> None:
     """The app cuts it at 4096; the parts are put together again before they are answered."""
     before = len(here.model.requests)
-    await here.telegram.say("a" * 4096, user=20)
-    await here.telegram.say("y el final", user=20)
+    await here.telegram.at_once(here.telegram.message("a" * 4096, user=20), here.telegram.message("y el final", user=20))
     await here.telegram.answer(20)
     asked = [str(body["messages"][-1]["content"]) for body in here.model.requests[before:]]
 
@@ -135,9 +134,12 @@ async def test_a_long_paste_is_one_question(here: World) -> None:
 
 async def test_an_album_is_one_turn(here: World) -> None:
     """Several pictures with one caption are answered once."""
+    album = []
     for n in range(3):
         photo = [{"file_id": f"p{n}", "file_unique_id": f"p{n}", "width": 1, "height": 1}]
-        await here.telegram.say(None, user=21, photo=photo, media_group_id="g1", **({"caption": "hola album"} if n == 1 else {}))
+        captions = {"caption": "hola album"} if n == 1 else {}
+        album.append(here.telegram.message(user=21, photo=photo, media_group_id="g1", **captions))
+    await here.telegram.at_once(*album)
     await here.telegram.answer(21)
     await asyncio.sleep(0.5)
 
@@ -146,14 +148,14 @@ async def test_an_album_is_one_turn(here: World) -> None:
 
 async def test_an_edited_caption_of_an_album_changes_its_answer(here: World) -> None:
     """Whichever picture bears it; also while the others are still waited for."""
-    about = {"user": 43, "media_group_id": "g2", "photo": [{"file_id": "p", "file_unique_id": "u", "width": 1, "height": 1}]}
-    await here.telegram.say(None, **about)
-    captioned = await here.telegram.say(None, caption="¿qué es esto?", **about)
+    about = {"user": 67, "media_group_id": "g2", "photo": [{"file_id": "p", "file_unique_id": "u", "width": 1, "height": 1}]}
+    captioned = here.telegram.message(caption="¿qué es esto?", **about)
+    await here.telegram.at_once(here.telegram.message(**about), captioned)
     for caption in ("¿qué flor es esta?", "¿y esta otra?"):
         await here.telegram.update(edited_message={**captioned, "caption": caption})
-        await here.telegram.until(lambda words=caption: any(words in text for text in here.telegram.texts(43)))
+        await here.telegram.until(lambda words=caption: any(words in text for text in here.telegram.texts(67)))
 
-    assert [text.split("\n")[0] for text in here.telegram.texts(43)] == ["eco: ¿y esta otra?"]
+    assert [text.split("\n")[0] for text in here.telegram.texts(67)] == ["eco: ¿y esta otra?"]
 
 
 async def test_a_reply_gives_the_quoted_text_as_data(here: World) -> None:
@@ -195,7 +197,7 @@ async def test_an_update_that_cannot_be_read_stops_nothing(here: World) -> None:
     await here.telegram.answer(40)
 
     assert f"update {number} cannot be read" in here.bot.said
-    assert max(here.telegram.offsets) > number
+    await here.telegram.until(lambda: max(here.telegram.offsets) > number)
 
 
 async def test_a_person_who_blocked_the_bot_is_left_alone(here: World) -> None:
@@ -241,7 +243,7 @@ async def test_polling_survives_what_the_server_does(here: World) -> None:
 async def test_my_data_is_a_file(here: World) -> None:
     """Everything held, as JSON, in private."""
     await here.telegram.say("/my_data", user=47)
-    await here.telegram.until(lambda: here.telegram.sent(47, method="sendDocument"))
+    await here.telegram.answer(47, 2)  # the file, and what it is
     name, data = here.telegram.sent(47, method="sendDocument")[0]["document"]
 
     assert name == "telegram-47.json"
@@ -250,7 +252,6 @@ async def test_my_data_is_a_file(here: World) -> None:
 
 async def test_an_admin_adds_a_document_and_it_is_answered_from(here: World) -> None:
     """A file with /ingest as its caption, fetched from Telegram; the line about its progress becomes the reply."""
-    await asyncio.sleep(1.2)  # progress gives way to replies that wait, as one of the test before this does for a second
     before = len(here.telegram.texts(98))
     here.telegram.files["doc1"] = "El código del almacén azul es LUNA-7.".encode()
     document = {"file_id": "doc1", "file_unique_id": "d", "file_name": "almacen.txt", "mime_type": "text/plain", "file_size": 40}
@@ -342,7 +343,7 @@ async def test_menus_and_descriptions_are_set(here: World) -> None:
     calls = await here.telegram.until(
         lambda: (
             [c.args for c in here.telegram.calls if c.method == "setMyCommands"]
-            if len([c for c in here.telegram.calls if c.method == "setMyCommands"]) >= 9
+            if len([c for c in here.telegram.calls if c.method == "setMyCommands"]) >= 12
             else []
         )
     )
@@ -428,8 +429,8 @@ async def test_in_a_group_an_answer_grows_by_edits(here: World) -> None:
     """One message, edited a few times, a second apart, the final text in it; a 429 for the sign of typing hurts nothing."""
     chat = GROUP - 12
     here.telegram.faults["sendChatAction"].append("429 Too Many Requests: retry after 5")
-    await here.telegram.say("Sabio, lento 300", user=54, chat=chat)
-    await here.telegram.until(lambda: "palabra299" in "".join(here.telegram.texts(chat)))
+    await here.telegram.say("Sabio, lento 340", user=54, chat=chat)
+    await here.telegram.until(lambda: "palabra339" in "".join(here.telegram.texts(chat)))
 
     assert len(here.telegram.texts(chat)) == 1
     assert len(here.telegram.sent(chat, method="editMessageText")) >= 2

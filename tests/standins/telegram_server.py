@@ -91,6 +91,12 @@ class Telegram:
             self._more.notify_all()
         return int(number)
 
+    async def at_once(self, *messages: Mapping[str, Any]) -> None:
+        """Queue messages that are fetched together, as those of an album are."""
+        async with self._more:
+            self._updates.extend({"update_id": next(self._update_ids), "message": one} for one in messages)  # type: ignore[call-overload]
+            self._more.notify_all()
+
     def message(self, text: str | None = None, *, user: int = 1, chat: int | None = None, lang: str = "es", **more: Any) -> dict[str, Any]:
         """A message as the API describes one. A negative chat is a group (a supergroup from -100… on)."""
         chat_id = user if chat is None else chat
