@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -108,6 +109,7 @@ class Index:
         self._slots: dict[str, range] = {}
         self._alive = np.zeros(0, dtype=bool)
         self._lexicon = Lexicon()
+        self._staging = Lock()
         self._vectors = np.zeros((0, 0), dtype=np.float32)
         self._embedded = np.zeros(0, dtype=bool)
         self._languages = np.zeros(0, dtype=np.uint8)
@@ -136,8 +138,16 @@ class Index:
         return Chunk(*self._blocks[block][slot - self._starts[block]])
 
     def stage(self, documents: Mapping[str, Sequence[Chunk]], vectors: Mapping[str, Array]) -> "Staged":
-        """Prepare documents, out of sight; the heavy part, for a thread. `vectors` are by `Chunk.digest`."""
-        start = size = self._size
+        """Prepare documents, out of sight; the heavy part, for a thread. `vectors` are by `Chunk.digest`.
+
+        A thread goes on when whoever waits for it is cancelled, so that another may come before it has ended: that one waits.
+        """
+        with self._staging:
+            return self._staged(documents, vectors)
+
+    def _staged(self, documents: Mapping[str, Sequence[Chunk]], vectors: Mapping[str, Array]) -> "Staged":
+        start = size = max(self._size, self._lexicon.size)  # they differ where an addition failed half-way: then what it left is no one's
+        self._lexicon.add([""] * (size - self._lexicon.size))
         slots: dict[str, range] = {}
         for name, chunks in documents.items():
             slots[name] = range(size, size + len(chunks))

@@ -1,6 +1,8 @@
 """The index answers from what is in it, whole or not at all."""
 
 import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -197,3 +199,41 @@ def test_the_share_of_a_few_is_that_among_all(monkeypatch: pytest.MonkeyPatch) -
 
     assert index.search(question, None, top_k=9, min_score=0) == among_all
     assert len(among_all) == 9
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_addition_that_fails_half_way_mixes_nothing_up(before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes after it is found by its own words, whether the failed one's are in the words' index or not."""
+    index = filled(PAGOS)
+    add = index._lexicon.add
+
+    def fail(texts: Sequence[str]) -> None:
+        if texts:
+            if not before:
+                add([*texts, "otro más"])
+            raise MemoryError
+
+    monkeypatch.setattr(index._lexicon, "add", fail)
+    with pytest.raises(MemoryError):
+        index.stage({"roto": [chunk("roto", "Hay wifi."), chunk("roto", "Hay aparcamiento.", index=1)]}, {})
+    monkeypatch.undo()
+
+    index.show(index.stage({"shipping": [SHIPPING], "faq2": [ENVIOS]}, {}))
+
+    assert found(index, "shipping takes", top_k=1) == [SHIPPING.text]
+    assert found(index, "¿cuánto tarda el envío?", top_k=1) == [ENVIOS.text]
+    assert found(index, "¿Aceptan Bizum?", top_k=1) == [PAGOS.text]
+    assert found(index, "wifi") == []
+
+
+def test_two_threads_add_one_after_the_other() -> None:
+    """One whose caller was cancelled goes on: what the next one adds does not get between."""
+    index = Index()
+    texts = {f"d{n}": [chunk(f"d{n}", f"El artículo {n} cuesta {n * 7} euros.")] for n in range(400)}
+    with ThreadPoolExecutor(4) as pool:
+        staged = list(pool.map(lambda name: index.stage({name: texts[name]}, {}), texts))
+    for one in staged:
+        index.show(one)
+
+    for number in (0, 1, 199, 399):
+        assert found(index, texts[f"d{number}"][0].text, top_k=1) == [texts[f"d{number}"][0].text]
