@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 CALL_SECONDS = 30
 LONGEST_TEXT = 200  # characters of what Telegram says of an error
+QUOTED = re.compile(r"(?<!\w)[\"'`«“].*", re.DOTALL)  # what a server quotes in an error may be somebody's words, and errors are logged
 TOO_MANY = (420, 429)
 WAIT = re.compile(r"(?:retry after|FLOOD_WAIT_)\s*(\d+)", re.IGNORECASE)
 UNTOLD_WAIT = 3  # seconds, where Telegram asks to wait and does not say how long
@@ -167,6 +168,8 @@ class Api:
 
     def _ours(self, error: BaseException) -> TransportError | ConfigurationError:
         said = str(getattr(error, "message", "") or type(error).__name__).replace(self._token, HIDDEN)[:LONGEST_TEXT]
+        if not isinstance(error, TelegramNetworkError):
+            said = QUOTED.sub("…", said)
         text = said.casefold()
         match error:
             case TelegramRetryAfter():

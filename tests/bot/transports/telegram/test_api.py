@@ -21,6 +21,8 @@ async def server() -> AsyncIterator[Telegram]:
     ("fault", "error"),
     [
         ("400 Bad Request: can't parse entities", Refused),
+        ('400 Bad Request: unsupported start tag "muy privado" at byte offset 0', Refused),
+        ("400 Bad Request: message can't be edited: 'muy privado", Refused),
         ("400 Bad Request: chat not found", Undeliverable),
         ("401 Unauthorized", Unauthorized),
         ("403 Forbidden: bot was blocked by the user", Undeliverable),
