@@ -1,7 +1,9 @@
 """The embedded engine: one writer connection behind a lock, readers apart, in WAL mode; deleted content is overwritten."""
 
 import asyncio
+import contextlib
 import itertools
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -40,12 +42,19 @@ async def open_sqlite(path: Path | None, *, agent_id: str) -> AsyncIterator[Data
         with _storage_errors(where):
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                _make_private(path)
                 sqlite3.connect(where).close()  # where this fails inside aiosqlite, its thread goes on and reports to a loop that is closed
             writer = await stack.enter_async_context(_connect(where))
             if path is not None:
                 await _use_wal(writer)
             readers = [await stack.enter_async_context(_connect(where)) for _ in range(READERS)] if path is not None else [writer]
         yield SQLite(writer, readers, where=where, agent_id=agent_id)
+
+
+def _make_private(path: Path) -> None:
+    """A new file is for its owner alone, and so are those that SQLite makes beside it. What goes wrong, SQLite says in its own words."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """What only SQLite can get wrong: modes, locks of other processes, full disks, and bytes that stay behind."""
 
 import asyncio
+import os
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -318,3 +319,19 @@ async def test_an_idle_reader_holds_nothing_up(tmp_path: Path) -> None:
         assert await db.scrub()
         assert sum(left(tmp_path).values()) == 0
         assert await other.all("SELECT * FROM users") == []
+
+
+async def test_only_its_owner_reads_it(tmp_path: Path) -> None:
+    """The file, its log and what lies beside it; one that was there keeps the rights that somebody gave it."""
+    (tmp_path / "old.db").touch(mode=0o640)
+    async with open_database(f"sqlite:///{tmp_path}/new.db") as new, open_database(f"sqlite:///{tmp_path}/old.db") as old:
+        for db in (new, old):
+            await db.write("CREATE TABLE notes (id TEXT)")
+        rights = {name: os.stat(tmp_path / name).st_mode & 0o777 for name in os.listdir(tmp_path)}
+
+    assert {name: mode for name, mode in rights.items() if name.startswith("new")} == {
+        "new.db": 0o600,
+        "new.db-wal": 0o600,
+        "new.db-shm": 0o600,
+    }
+    assert rights["old.db"] == 0o640
