@@ -132,7 +132,9 @@ class Settings(Section):
     )
     vision: bool = _field(False, "BOT_VISION", "model", "let the model look at photos; it must be one that takes pictures")
 
-    database_url: str = _field("sqlite:///data/bot.db", "BOT_DATABASE_URL", "storage", "sqlite:///path, sqlite:///:memory: or postgresql://user:password@host/db")
+    database_url: str = _field(
+        "sqlite:///data/bot.db", "BOT_DATABASE_URL", "storage", "sqlite:///path, sqlite:///:memory: or postgresql://user:password@host/db"
+    )
     data_dir: Path = _field(Path("data"), "BOT_DATA_DIR", "storage", "where exports and the terminal's history are written")
     agent_id: str = _field("default", "BOT_AGENT_ID", "storage", "several bots can share one database", pattern=r"^[\w.-]{1,64}$")
     max_context_messages: int = _field(20, "BOT_MAX_CONTEXT_MESSAGES", "storage", "messages of a chat that go to the model", ge=1, le=1000)
