@@ -1,5 +1,6 @@
 """What a person sees before the first word: the menu of commands and the descriptions, in each language, set only when they changed."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from aiogram.types import BotCommand, BotCommandScopeAllGroupChats, BotCommandSc
 from bot.errors import TransportError, Undeliverable
 from bot.registry import Command
 from bot.transports.telegram.api import Api, Refused
+from bot.transports.telegram.receiving import Back
 from bot.transports.telegram.store import Store
 from bot.transports.telegram.updates import address
 from bot.words import marked as _
@@ -60,22 +62,32 @@ def _menu(menus: Menus, commands: Sequence[Command], code: str, scope: Any) -> S
 
 
 async def bring_up_to_date(api: Api, store: Store, menus: Menus) -> int:
-    """Set what is not yet set as it should be; how many calls that took. What Telegram refuses is left for the next start."""
-    made = 0
+    """Set what is not yet set as it should be; how many calls that took. A server that is away is waited for; what it refuses is left."""
+    made, back = 0, Back()
     for method in methods(menus):
         body = method.model_dump_json(exclude_none=True, exclude_defaults=False, warnings=False)
         about = method.model_dump_json(include={"scope", "language_code"}, exclude_none=True, warnings=False)
         name, digest = f"{api.id}:{type(method).__name__}:{about}", hashlib.sha256(body.encode()).hexdigest()
         if await store.setting(name) == digest:
             continue
+        if await _set(api, method, back):
+            made += 1
+            await store.keep_setting(name, digest)
+    return made
+
+
+async def _set(api: Api, method: TelegramMethod[Any], back: Back) -> bool:
+    """Whether Telegram took it, once it says so or not."""
+    while True:
         try:
             await api.call(method)
         except (Refused, Undeliverable) as error:  # an admin who never wrote to the bot has no chat for a menu
             log.info("telegram: %s was refused: %s", type(method).__name__, error)
-            continue
+            return False
         except TransportError as error:
-            log.warning("telegram: menus are left for the next start: %s", error)
-            break
-        made += 1
-        await store.keep_setting(name, digest)
-    return made
+            wait = back.after(error)
+            log.warning("telegram: %s did not work, tried again in %.0f s: %s", type(method).__name__, wait, error)
+            await asyncio.sleep(wait)
+        else:
+            back.well()
+            return True
