@@ -1,11 +1,13 @@
 """Facts written and read a second beside bare aiosqlite with the same pragmas and statements, and what a slow extractor costs a reply.
 
-`python -m bench.memory [rounds]`. Both sides take turns in one run, so that a busy machine slows both.
+`python -m bench.memory [rounds]`. Both sides take turns in one run, so that a busy machine slows both, and on one core: how long one thread
+takes to wake another differs three-fold with the cores that the system happens to choose, and says nothing about either side.
 """
 
 import asyncio
 import gc
 import itertools
+import os
 import statistics
 import sys
 import tempfile
@@ -86,10 +88,10 @@ async def beside_bare(folder: Path, rounds: int) -> None:
                     rates[side].append(await rate(A_ROUND, work))
     for what, each in (("written", 1), ("read", FACTS)):
         mine, theirs = rates[(what, "memory")][1:], rates[(what, "bare")][1:]
-        middle, best = statistics.median(mine) / statistics.median(theirs), max(mine) / max(theirs)
+        ratio = statistics.median(m / t for m, t in zip(mine, theirs, strict=True))
         print(
-            f"facts {what} a second, best of {rounds} rounds: memory {max(mine) * each:,.0f}, bare aiosqlite {max(theirs) * each:,.0f},"
-            f" ratio {best:.2f} (of the medians {middle:.2f})"
+            f"facts {what} a second, medians of {rounds} rounds: memory {statistics.median(mine) * each:,.0f}, bare aiosqlite"
+            f" {statistics.median(theirs) * each:,.0f}, median of the ratios {ratio:.2f} (of the best {max(mine) / max(theirs):.2f})"
         )
 
 
@@ -139,6 +141,8 @@ def p95(values: list[float]) -> float:
 async def main(rounds: int) -> None:
     """Print all figures."""
     gc.disable()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         await beside_bare(folder, rounds)

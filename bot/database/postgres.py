@@ -174,6 +174,10 @@ class _Transaction:
         async with self._statement() as connection:
             await connection.executemany(prepared, [_filled(names, row, self.agent_id) for row in rows], timeout=self._seconds)
 
+    async def together(self, statements: Sequence[tuple[str, Params]]) -> list[list[Row]]:
+        """Several statements, one after the other; the rows that each returns."""
+        return [await self.all(sql, params) for sql, params in statements]
+
     async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
         """One statement, at once; where it returns fewer rows than `least`, `otherwise` is raised."""
         rows = await self.all(sql, params)

@@ -91,16 +91,21 @@ class _Transaction:
         self._soon: list[Statement] = []
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
-        return _rows(await self._trip(Statement(sql, _filled(params, self.agent_id))))
+        [outcome] = await self._trip(Statement(sql, _filled(params, self.agent_id)))
+        return _rows(outcome)
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         return next(iter(await self.all(sql, params)), None)
 
     async def run(self, sql: str, params: Params = NO_PARAMS) -> int:
-        return (await self._trip(Statement(sql, _filled(params, self.agent_id)))).changed
+        [outcome] = await self._trip(Statement(sql, _filled(params, self.agent_id)))
+        return outcome.changed
 
     async def many(self, sql: str, rows: Sequence[Params]) -> None:
         await self._trip(Statement(sql, [_filled(row, self.agent_id) for row in rows]))
+
+    async def together(self, statements: Sequence[tuple[str, Params]]) -> list[list[Row]]:
+        return list(map(_rows, await self._trip(*(Statement(sql, _filled(params, self.agent_id)) for sql, params in statements))))
 
     async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
         self._check()
@@ -113,11 +118,11 @@ class _Transaction:
         if self._soon or self.state == "open":
             await self._trip(Statement("COMMIT"))
 
-    async def _trip(self, *last: Statement) -> Outcome:
-        """What has waited for a trip, and what is asked now, whose outcome is returned."""
+    async def _trip(self, *now: Statement) -> list[Outcome]:
+        """What has waited for a trip, and what is asked now, whose outcomes are returned."""
         self._check()
         begin = [Statement("BEGIN IMMEDIATE")] if self.state == "new" else []
-        going, self._soon = [*begin, *self._soon, *last], []
+        going, self._soon = [*begin, *self._soon, *now], []
         self.state = "open"
         try:
             with _storage_errors(self._where):
@@ -128,8 +133,7 @@ class _Transaction:
         except BaseException:
             self.state = "failed"
             raise
-        last_outcome: Outcome = outcomes[-1]
-        return last_outcome
+        return list(outcomes[len(going) - len(now) :])
 
     def _check(self) -> None:
         if self.state == "over":

@@ -35,6 +35,10 @@ class Transaction(Reader, Protocol):
         """Execute one statement for each row of parameters."""
         ...
 
+    async def together(self, statements: Sequence[tuple[str, Params]]) -> list[list[Row]]:
+        """Execute several statements, none of which waits for another's outcome; the rows that each returns."""
+        ...
+
     async def soon(self, sql: str, params: Params = ..., *, least: int = 0, otherwise: Exception | None = None) -> None:
         """Execute one statement at the latest with the next one, or with the commit: for what nobody waits for.
 

@@ -153,8 +153,11 @@ KINDS = tuple(dict.fromkeys(kind for kind, _ in _RULES))
 LOOKED_AT = 20_000  # characters: a text longer than this is refused for its length
 
 
+_BEYOND_LATIN = re.compile("[^\\0-\u036f]")  # in it, no letter is a digit once the form is NFKC
+
+
 def secret_in(text: str) -> str | None:
     """The kind of secret that a text holds, one of KINDS, or None. Look-alike digits and hidden characters do not get one through."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text[:LOOKED_AT]))
-    plain = "".join(str(unicodedata.digit(c)) if c.isdigit() and not c.isascii() else c for c in plain)
+    plain = _BEYOND_LATIN.sub(lambda c: str(unicodedata.digit(c[0])) if c[0].isdigit() else c[0], plain)
     return next((kind for kind, holds in _RULES if holds(plain)), None)

@@ -41,11 +41,13 @@ _HELD = f"SELECT {_COLUMNS} FROM facts WHERE {_MINE} ORDER BY updated_at, id"
 _READ = f"SELECT {_COLUMNS} FROM facts WHERE {_MINE} AND {_NOT_PAUSED} ORDER BY updated_at, id"
 # What is over the cap leaves in the transaction that went over it, and what has expired leaves with it. Extracted facts go before given
 # ones, pinned ones last, and among equals those that were not stated for the longest time.
-_TRIM = f"""
-DELETE FROM facts WHERE {_MINE} AND id NOT IN (
+_OVER = f"""
+{_MINE} AND id NOT IN (
     SELECT id FROM facts WHERE {_MINE} AND (expires_at IS NULL OR expires_at > :now)
     ORDER BY CASE WHEN pinned = 1 THEN 0 WHEN source = 'manual' THEN 1 ELSE 2 END, updated_at DESC, id DESC LIMIT :most
-) RETURNING {_COLUMNS}"""
+)"""
+_TRIM = f"DELETE FROM facts WHERE {_OVER} RETURNING {_COLUMNS}"
+_TRIM_STATED = f"DELETE FROM facts WHERE {_OVER} AND {_NOT_PAUSED} RETURNING {_COLUMNS}"
 _EXPIRE = "DELETE FROM facts WHERE agent_id = :agent_id AND expires_at <= :now"
 _FORGET_ONE = f"DELETE FROM facts WHERE {_MINE} AND id = :id"
 _RENAME = (
@@ -53,7 +55,7 @@ _RENAME = (
     " expires_at = CAST(:now AS BIGINT) + expires_at - updated_at"
     f" WHERE {_MINE} AND id = :id RETURNING id"
 )
-_TAKEN = f"SELECT id FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
+_TAKEN = f"SELECT id, expires_at FROM facts WHERE {_MINE} AND kind = :kind AND key = :key"
 _PIN = f"UPDATE facts SET pinned = :pinned WHERE {_MINE} AND id = :id"
 _RESTORE = """
 INSERT INTO facts
@@ -155,20 +157,38 @@ class Facts:
         most_new: int | None = None,
     ) -> Outcome:
         """State facts of a subject. No more than `most_new` are added, and what the cap does not hold is not new."""
+        stated = {"source": source, "evidence": evidence}
+        wanted = list(drafts) if most_new is None else await self._bounded(tx, subject, drafts, most_new)
+        now = self._clock()
+        statements = [(_STATE, self._row(subject, draft, life_ms) | stated) for draft in wanted]
+        # all in one trip to the database; where memory is paused, none of them does anything
+        *rows, trimmed = await tx.together([*statements, (_TRIM_STATED, self._of(subject) | {"now": now, "most": self._max_facts})])
         new: dict[str, Draft] = {}
         known: dict[str, Draft] = {}
-        for draft in drafts:
-            if most_new is not None and len(new) >= most_new and await self.find(tx, subject, draft) is None:
-                continue
-            row = await tx.one(_STATE, self._row(subject, draft, life_ms) | {"source": source, "evidence": evidence})
-            if row is None:
+        for draft, row in zip(wanted, rows, strict=True):
+            if not row:
                 return Outcome(paused=True)
-            (new if row["stated"] == 1 else known)[row["id"]] = draft
-        evicted = await self._trim(tx, subject) if new else []
+            (new if row[0]["stated"] == 1 else known)[row[0]["id"]] = draft
+        evicted = [fact_of(row) for row in trimmed if _is_live(row, now)]
         gone = {fact.id for fact in evicted}
         return Outcome(
             {id: draft for id, draft in new.items() if id not in gone}, known, tuple(fact for fact in evicted if fact.id not in new)
         )
+
+    async def _bounded(self, tx: Transaction, subject: str, drafts: Sequence[Draft], most_new: int) -> list[Draft]:
+        """The drafts that are held already, and so many of the others."""
+        now = self._clock()
+        found = await tx.together([(_TAKEN, self._of(subject) | {"kind": draft.kind, "key": draft.row_key}) for draft in drafts])
+        kept: list[Draft] = []
+        new: set[tuple[str, str]] = set()
+        for draft, rows in zip(drafts, found, strict=True):
+            fact = draft.kind, draft.row_key
+            if fact not in new and not any(_is_live(row, now) for row in rows):
+                if len(new) >= most_new:
+                    continue
+                new.add(fact)
+            kept.append(draft)
+        return kept
 
     def _row(self, subject: str, draft: Draft, life_ms: int | None) -> dict[str, Any]:
         now = self._tick()
@@ -189,7 +209,7 @@ class Facts:
     async def _trim(self, tx: Transaction, subject: str) -> list[Fact]:
         now = self._clock()
         rows = await tx.all(_TRIM, self._of(subject) | {"now": now, "most": self._max_facts})
-        return [fact_of(row) for row in rows if row["expires_at"] is None or row["expires_at"] > now]
+        return [fact_of(row) for row in rows if _is_live(row, now)]
 
     async def rename(self, tx: Transaction, subject: str, fact_id: str, draft: Draft) -> bool:
         """Give a fact another text, which renews its life. Where another row says that already, this one leaves for it.
@@ -249,6 +269,10 @@ class Facts:
         """Now, in milliseconds, and later than the last one: facts stated in one millisecond still have an order."""
         self._last = max(self._clock(), self._last + 1)
         return self._last
+
+
+def _is_live(row: Row, now: int) -> bool:
+    return row["expires_at"] is None or row["expires_at"] > now
 
 
 def fact_of(row: Row) -> Fact:

@@ -55,6 +55,18 @@ async def test_run_counts_rows(db: Database) -> None:
     assert counts == [3, 0, 5]
 
 
+async def test_several_together_each_give_their_rows(db: Database) -> None:
+    """In their order, each seeing what those before it did; after one that fails nothing is written."""
+    async with db.transaction() as tx:
+        rows = await tx.together([(PUT + " RETURNING id", {"id": "a", "body": ""}), (IDS, {}), (PUT, {"id": "b", "body": ""}), (IDS, {})])
+    assert rows == [[{"id": "a"}], [{"id": "a"}], [], [{"id": "a"}, {"id": "b"}]]
+
+    with pytest.raises(StorageError):
+        async with db.transaction() as tx:
+            await tx.together([(PUT, {"id": "c", "body": ""}), (PUT, {"id": "a", "body": ""})])
+    assert await ids(db) == ["a", "b"]
+
+
 async def test_what_nobody_waits_for_is_there_in_its_order(db: Database) -> None:
     """`soon` goes before the next statement, or with the commit where nothing follows."""
     async with db.transaction() as tx:

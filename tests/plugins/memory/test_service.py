@@ -300,6 +300,15 @@ async def test_no_more_than_so_many_new_facts_a_turn(database: Database, clock: 
     assert await memory.extract(ANA, "hola", "") == ["dos", "tres"]
 
 
+async def test_one_whose_time_is_over_counts_as_new(database: Database, clock: Clock) -> None:
+    """It is not there any more, so it takes a place among the new ones, or finds none left."""
+    memory = extracting(database, clock, Script('{"facts": ["dos", "tres", "uno"]}'), max_facts_per_turn=2)
+    await memory.remember(ANA, "uno", ttl=60)
+    clock.forward(ms=61_000)
+
+    assert await memory.extract(ANA, "hola", "") == ["dos", "tres"]
+
+
 async def test_the_filter_drops_candidates(database: Database, clock: Clock) -> None:
     """False drops one, and so does an exception; the others are kept."""
 
