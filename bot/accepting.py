@@ -42,6 +42,11 @@ async def take(
             await inbox.put_soon(tx, update.id, **_row(update), wait_ms=joins.wait_ms(update) if joins is not None else 0)
 
 
+def stands_alone(update: Update, *, joins: Joins | None, open_lines: set[str]) -> bool:
+    """Whether an update concerns no row that is there: then it needs no transaction around it."""
+    return update.addressed and update.kind != "edited" and update.chat_key not in open_lines and not (joins and joins.wait_ms(update))
+
+
 async def put(tx: Transaction | None, inbox: Queue, update: Update) -> bool:
     """Put one update into the inbox; False where its id was there before."""
     return await inbox.put(tx, update.id, **_row(update))

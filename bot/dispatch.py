@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from bot.accepting import Joins, put, take
+from bot.accepting import Joins, put, stands_alone, take
 from bot.errors import BotError, StorageError, SubjectErased, TransportUnavailable, Undeliverable
 from bot.handling import Core, Handling, for_log, stopping
 from bot.inbox import MOST_ATTEMPTS, RENEW_SECONDS, Entry, Queue, job_of
@@ -73,8 +73,11 @@ class Dispatcher:
     async def accept_all(self, updates: Sequence[Update], *, joins: Joins | None = None) -> None:
         """Store several at once, all or none. `joins` puts those together that are parts of one."""
         inbox = self._core.inbox
-        async with self._core.database.transaction() as tx:
-            await take(tx, inbox, updates, joins=joins, open_lines=self._open_lines)
+        if len(updates) == 1 and stands_alone(updates[0], joins=joins, open_lines=self._open_lines):
+            await put(None, inbox, updates[0])  # a webhook's, mostly: those that come at once share a trip to the database
+        else:
+            async with self._core.database.transaction() as tx:
+                await take(tx, inbox, updates, joins=joins, open_lines=self._open_lines)
         inbox.notify()
 
     async def settled(self, chat_key: str) -> None:

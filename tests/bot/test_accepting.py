@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.accepting import take
+from bot.accepting import stands_alone, take
 from bot.database import open_database
 from bot.inbox import Queue
 from bot.ports import Database
@@ -63,3 +63,19 @@ async def test_what_is_not_said_to_the_bot_is_not_stored(database: Database) -> 
     assert await _taken(database, [stray]) == []
     [whole] = await _taken(database, [PASTE, stray])
     assert whole.text.endswith("fin")
+
+
+@pytest.mark.parametrize(
+    ("update", "waits", "alone"),
+    [
+        (REST, False, True),
+        (REST, True, False),  # what waits there may be what it belongs to
+        (PASTE, False, False),
+        (replace(REST, kind="edited"), False, False),
+        (replace(REST, addressed=False), False, False),
+        (replace(REST, kind="button"), False, True),
+    ],
+)
+def test_what_needs_no_look_at_other_rows(update: Update, waits: bool, alone: bool) -> None:
+    """A message that is whole, in a chat where no part waits for others."""
+    assert stands_alone(update, joins=joining, open_lines={update.chat_key} if waits else set()) is alone
