@@ -3,9 +3,9 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 from asyncpg.pool import Pool
@@ -13,6 +13,7 @@ from asyncpg.pool import PoolConnectionProxy as Connection
 
 from bot.database.dialect import numbered, table
 from bot.database.text import clean
+from bot.database.writing import OneWriter, State, check_can_be_kept, check_takes_more, to_its_end
 from bot.errors import ConfigurationError, StorageError
 from bot.ports import Params, Row, Transaction
 
@@ -88,7 +89,7 @@ async def open_postgres(url: str, *, where: str, agent_id: str) -> AsyncIterator
         await _fits(pool, where)
         yield PostgreSQL(pool, where=where, agent_id=agent_id)
     finally:
-        await _to_its_end(_closed(pool))
+        await to_its_end(_closed(pool))
 
 
 async def _fits(pool: Pool, where: str) -> None:
@@ -139,7 +140,7 @@ def _number(text: str) -> int | float:
 class _Transaction:
     """What `transaction()` gives. It begins with its first statement, and after one that failed it takes no more."""
 
-    state: Literal["new", "open", "failed", "over"] = "new"
+    state: State = "new"
 
     def __init__(self, pool: Pool, *, begin: str, seconds: int, where: str, agent_id: str, tables: bool) -> None:
         self._pool = pool
@@ -187,11 +188,10 @@ class _Transaction:
 
     async def commit(self) -> None:
         """Keep what was written. A cancellation that comes meanwhile is raised when that is done."""
-        if self.state == "failed":
-            raise StorageError(f"the database {self._where!r}: a statement of this transaction failed, so nothing of it is written")
+        check_can_be_kept(self.state, self._where)
         if self._connection is not None:
             with _storage_errors(self._where):
-                done = await _to_its_end(self._connection.execute("COMMIT", timeout=self._seconds))
+                done = await to_its_end(self._connection.execute("COMMIT", timeout=self._seconds))
             if done != "COMMIT":
                 raise StorageError(f"the database {self._where!r}: nothing of this transaction was written")
 
@@ -200,7 +200,7 @@ class _Transaction:
         self.state = "over"
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            await _to_its_end(self._given_back(connection, undo))
+            await to_its_end(self._given_back(connection, undo))
 
     async def _given_back(self, connection: Connection, undo: bool) -> None:
         try:
@@ -214,12 +214,7 @@ class _Transaction:
 
     @asynccontextmanager
     async def _statement(self) -> AsyncIterator[Connection]:
-        if self.state == "over":
-            raise RuntimeError("this transaction is over: its statements belong inside its `async with`")
-        if self.state == "failed":
-            raise StorageError(
-                f"the database {self._where!r}: an earlier statement of this transaction failed, so nothing of it is written"
-            )
+        check_takes_more(self.state, self._where)
         try:
             with _storage_errors(self._where):
                 if self._connection is None:
@@ -245,8 +240,7 @@ class PostgreSQL:
         self._seconds = MIGRATION_SECONDS if migrates else STATEMENT_SECONDS
         patience = MIGRATION_SECONDS if migrates else LOCK_SECONDS
         self._begin = _BEGIN.format(patience=patience, key=lock_key("migrations" if migrates else f"agent {agent_id}"))
-        self._lock = asyncio.Lock()
-        self._holder: asyncio.Task[Any] | None = None
+        self._writing = OneWriter()
         self.agent_id = agent_id
 
     def for_migrations(self) -> "PostgreSQL":
@@ -283,7 +277,7 @@ class PostgreSQL:
 
         A cancellation that comes while it commits is raised when it has: then what was written stays.
         """
-        async with self._writing():
+        async with self._writing.turn():
             tx = _Transaction(
                 self._pool, begin=self._begin, seconds=self._seconds, where=self._where, agent_id=self.agent_id, tables=self._migrates
             )
@@ -318,7 +312,7 @@ class PostgreSQL:
         def note(_connection: object, message: asyncpg.PostgresLogMessage) -> None:
             skipped.append(message)
 
-        async with self._writing():
+        async with self._writing.turn():
             with _storage_errors(self._where):
                 async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
                     connection.add_log_listener(note)
@@ -343,18 +337,6 @@ class PostgreSQL:
                 )
                 return rows
 
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[None]:
-        task = asyncio.current_task()
-        if self._holder is not None and self._holder is task:
-            raise RuntimeError("a write inside a transaction of the same task would wait for itself: use the transaction")
-        async with self._lock:
-            self._holder = task
-            try:
-                yield
-            finally:
-                self._holder = None
-
 
 def lock_key(name: str) -> int:
     """The number of an advisory lock: of all numbers in the database, ours are those that nobody else comes upon."""
@@ -369,24 +351,6 @@ def _changed(status: str) -> int:
     """How many rows, by what the server says of a statement that is through: `INSERT 0 3`, `UPDATE 3`, `CREATE TABLE`."""
     found = re.fullmatch(r"(?:INSERT \d+|UPDATE|DELETE|MERGE) (\d+)", status)
     return int(found[1]) if found else 0
-
-
-async def _to_its_end(work: Awaitable[T]) -> T:
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
-            cancelled = error
-        except Exception:  # noqa: BLE001 - it is raised below
-            break
-    if cancelled is not None:
-        task.exception()
-        raise cancelled
-    return task.result()
 
 
 @contextmanager

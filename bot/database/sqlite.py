@@ -5,16 +5,17 @@ import contextlib
 import itertools
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import aiosqlite
 
 from bot.database.text import clean
 from bot.database.trips import TOGETHER, Connection, Outcome, Statement, Trips
+from bot.database.writing import OneWriter, State, check_can_be_kept, check_takes_more, to_its_end
 from bot.errors import StorageError
 from bot.ports import Database, Params, Row, Transaction
 
@@ -82,7 +83,7 @@ async def _use_wal(writer: aiosqlite.Connection) -> None:
 class _Transaction:
     """What `transaction()` gives. It begins with its first trip; after a statement that failed it takes no more, as on PostgreSQL."""
 
-    state: Literal["new", "open", "failed", "over"] = "new"
+    state: State = "new"
 
     def __init__(self, connection: aiosqlite.Connection, where: str, agent_id: str) -> None:
         self._connection = connection
@@ -108,11 +109,12 @@ class _Transaction:
         return list(map(_rows, await self._trip(*(Statement(sql, _filled(params, self.agent_id)) for sql, params in statements))))
 
     async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
-        self._check()
+        check_takes_more(self.state, self._where)
         self._soon.append(Statement(sql, _filled(params, self.agent_id), least, otherwise))
 
     async def commit(self) -> None:
         """End it. What is checked is looked at first: a commit cannot be taken back. Raises what `otherwise` is."""
+        check_can_be_kept(self.state, self._where)
         if any(statement.otherwise for statement in self._soon):
             await self._trip()
         if self._soon or self.state == "open":
@@ -120,7 +122,7 @@ class _Transaction:
 
     async def _trip(self, *now: Statement) -> list[Outcome]:
         """What has waited for a trip, and what is asked now, whose outcomes are returned."""
-        self._check()
+        check_takes_more(self.state, self._where)
         begin = [Statement("BEGIN IMMEDIATE")] if self.state == "new" else []
         going, self._soon = [*begin, *self._soon, *now], []
         self.state = "open"
@@ -135,14 +137,6 @@ class _Transaction:
             raise
         return list(outcomes[len(going) - len(now) :])
 
-    def _check(self) -> None:
-        if self.state == "over":
-            raise RuntimeError("this transaction is over: its statements belong inside its `async with`")
-        if self.state == "failed":
-            raise StorageError(
-                f"the database {self._where!r}: an earlier statement of this transaction failed, so nothing of it is written"
-            )
-
 
 class SQLite:
     """The Database over one SQLite file. In memory there is one connection, so reads wait for a transaction of another task."""
@@ -151,10 +145,9 @@ class SQLite:
         self._writer = writer
         self._where = where
         self._alone = readers[0] is writer
-        self._writes = Trips(writer, self._writing)
+        self._writing = OneWriter()
+        self._writes = Trips(writer, self._writing.turn)
         self._reads = [Trips(reader) for reader in readers]
-        self._lock = asyncio.Lock()
-        self._holder: asyncio.Task[Any] | None = None
         self._open: _Transaction | None = None
         self._inside: ContextVar[_Transaction | None] = ContextVar("inside", default=None)
         self.agent_id = agent_id
@@ -180,7 +173,7 @@ class SQLite:
 
     async def write(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         """One statement that is a transaction of its own, in one trip to the thread; the rows that it returns."""
-        self._is_no_holder()
+        self._writing.refuse_holder()
         with _storage_errors(self._where):
             return _rows(await self._writes.take(Statement(sql, _filled(params, self.agent_id))))
 
@@ -190,12 +183,12 @@ class SQLite:
 
         A cancellation that comes while it commits is raised when it has: then what was written stays.
         """
-        async with self._writing():
+        async with self._writing.turn():
             tx = self._open = _Transaction(self._writer, self._where, self.agent_id)
             self._inside.set(tx)  # never reset: it counts while this transaction is the open one
             try:
                 yield tx
-                await self._commit(tx)
+                await tx.commit()
             except BaseException:
                 if tx.state != "new":
                     await self._rolled_back()
@@ -214,7 +207,7 @@ class SQLite:
         for attempt in range(SCRUB_TRIES):
             if attempt:
                 await asyncio.sleep(TRY_SECONDS)
-            async with self._writing():
+            async with self._writing.turn():
                 if await self._scrubbed():
                     return True
         return False
@@ -233,50 +226,16 @@ class SQLite:
                 return False
             raise
         finally:
-            await _to_its_end(self._writer.execute_fetchall(f"PRAGMA busy_timeout = {BUSY_MS}"))
+            await to_its_end(self._writer.execute_fetchall(f"PRAGMA busy_timeout = {BUSY_MS}"))
 
     async def _log_is_cut(self) -> bool:
         rows = list(await self._writer.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)"))
         return bool(rows) and rows[0]["busy"] == 0
 
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[None]:
-        self._is_no_holder()
-        async with self._lock:
-            self._holder = asyncio.current_task()
-            try:
-                yield
-            finally:
-                self._holder = None
-
-    def _is_no_holder(self) -> None:
-        if self._holder is not None and self._holder is asyncio.current_task():
-            raise RuntimeError("a write inside a transaction of the same task would wait for itself: use the transaction")
-
-    async def _commit(self, tx: _Transaction) -> None:
-        if tx.state == "failed":
-            raise StorageError(f"the database {self._where!r}: a statement of this transaction failed, so nothing of it is written")
-        await tx.commit()
-
     async def _rolled_back(self) -> None:
         """Undo what is open, whatever is cancelled; the thread first ends what it is at, so that nothing of it comes later."""
         with _storage_errors(self._where):
-            await _to_its_end(self._writer.rollback())
-
-
-async def _to_its_end(work: Awaitable[T]) -> T:
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-        except sqlite3.Error:
-            break
-    if cancelled is not None:
-        raise cancelled
-    return task.result()
+            await to_its_end(self._writer.rollback())
 
 
 @contextmanager

@@ -89,7 +89,7 @@ class Trips:
         self._free = free
         self._waiting: list[tuple[Statement, asyncio.Future[Outcome | Exception]]] = []
         self._under_way = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     @property
     def before(self) -> int:
@@ -129,10 +129,7 @@ class Trips:
         finally:
             self._under_way = bool(self._waiting)
             if self._waiting:
-                self._aside(self._go_on())
-
-    async def _go_on(self) -> None:
-        await self._go()
+                self._aside(self._go())
 
     async def _tell_later(self, trip: _Trip, answers: Sequence["asyncio.Future[Outcome | Exception]"]) -> None:
         try:
@@ -144,7 +141,7 @@ class Trips:
             for answer in answers:
                 answer.cancel()
 
-    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _aside(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

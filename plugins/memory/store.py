@@ -169,7 +169,7 @@ class Facts:
             if not row:
                 return Outcome(paused=True)
             (new if row[0]["stated"] == 1 else known)[row[0]["id"]] = draft
-        evicted = [fact_of(row) for row in trimmed if _is_live(row, now)]
+        evicted = _evicted(trimmed, now)
         gone = {fact.id for fact in evicted}
         return Outcome(
             {id: draft for id, draft in new.items() if id not in gone}, known, tuple(fact for fact in evicted if fact.id not in new)
@@ -209,7 +209,7 @@ class Facts:
     async def _trim(self, tx: Transaction, subject: str) -> list[Fact]:
         now = self._clock()
         rows = await tx.all(_TRIM, self._of(subject) | {"now": now, "most": self._max_facts})
-        return [fact_of(row) for row in rows if _is_live(row, now)]
+        return _evicted(rows, now)
 
     async def rename(self, tx: Transaction, subject: str, fact_id: str, draft: Draft) -> bool:
         """Give a fact another text, which renews its life. Where another row says that already, this one leaves for it.
@@ -269,6 +269,11 @@ class Facts:
         """Now, in milliseconds, and later than the last one: facts stated in one millisecond still have an order."""
         self._last = max(self._clock(), self._last + 1)
         return self._last
+
+
+def _evicted(trimmed: Sequence[Row], now: int) -> list[Fact]:
+    """Who left to make room: what had expired was none any more."""
+    return [fact_of(row) for row in trimmed if _is_live(row, now)]
 
 
 def _is_live(row: Row, now: int) -> bool:

@@ -1,0 +1,68 @@
+"""What both engines make of writing: one at a time, nothing more after a failure, and an end that no cancellation cuts short."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeVar
+
+from bot.errors import StorageError
+
+T = TypeVar("T")
+State = Literal["new", "open", "failed", "over"]
+
+
+class OneWriter:
+    """Lets the tasks of this process write one after the other. Raises RuntimeError for one that would wait for itself."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._holder: asyncio.Task[Any] | None = None
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Held while one writes."""
+        self.refuse_holder()
+        async with self._lock:
+            self._holder = asyncio.current_task()
+            try:
+                yield
+            finally:
+                self._holder = None
+
+    def refuse_holder(self) -> None:
+        """Raise RuntimeError in the task that holds the turn."""
+        if self._holder is not None and self._holder is asyncio.current_task():
+            raise RuntimeError("a write inside a transaction of the same task would wait for itself: use the transaction")
+
+
+def check_takes_more(state: State, where: str) -> None:
+    """Raise RuntimeError where a transaction is over, StorageError where one of its statements failed."""
+    if state == "over":
+        raise RuntimeError("this transaction is over: its statements belong inside its `async with`")
+    if state == "failed":
+        raise StorageError(f"the database {where!r}: an earlier statement of this transaction failed, so nothing of it is written")
+
+
+def check_can_be_kept(state: State, where: str) -> None:
+    """Raise StorageError where a statement failed, although whoever wrote it went on."""
+    if state == "failed":
+        raise StorageError(f"the database {where!r}: a statement of this transaction failed, so nothing of it is written")
+
+
+async def to_its_end(work: Awaitable[T]) -> T:
+    """What the work gives. A cancellation meanwhile is raised when it has ended, in place of what it gives or raises."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled():
+                raise
+            cancelled = error
+        except Exception:  # noqa: BLE001 - it is raised below
+            break
+    if cancelled is not None:
+        task.exception()
+        raise cancelled
+    return task.result()
