@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from bot.inbox import Queue
+from bot.inbox import NewRow, Queue
 from bot.ports import Transaction
 from bot.values import Update
 
@@ -39,7 +39,7 @@ async def take(
         if update.addressed:
             if joins is not None and joins.wait_ms(update):
                 lines.add(update.chat_key)
-            await inbox.put_soon(tx, update.id, **_row(update), wait_ms=joins.wait_ms(update) if joins is not None else 0)
+            await inbox.put_soon(tx, update.id, **_row(update, wait_ms=joins.wait_ms(update) if joins is not None else 0))
 
 
 def stands_alone(update: Update, *, joins: Joins | None, open_lines: set[str]) -> bool:
@@ -52,13 +52,14 @@ async def put(tx: Transaction | None, inbox: Queue, update: Update) -> bool:
     return await inbox.put(tx, update.id, **_row(update))
 
 
-def _row(update: Update) -> dict[str, Any]:
+def _row(update: Update, *, wait_ms: int = 0) -> NewRow:
     return {
         "kind": update.kind,
         "line": update.chat_key,
         "user_id": update.sender or "",
         "via": update.transport,
         "payload": update.to_json(),
+        "wait_ms": wait_ms,
     }
 
 

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, Unpack
 
 from bot.fence import epoch_of
 from bot.ports import Database, Params, Reader, Row, Transaction
@@ -49,6 +49,17 @@ class Entry:
     attempts: int
 
 
+class NewRow(TypedDict):
+    """What a row is put with. `via` names what a process needs to take it (a transport, a kind of job): others leave it."""
+
+    kind: str
+    line: str
+    payload: Mapping[str, Any]
+    user_id: NotRequired[str]
+    via: NotRequired[str]
+    wait_ms: NotRequired[int]
+
+
 class Queue:
     """One of the three tables. `put` inside a transaction; the rest opens its own."""
 
@@ -61,54 +72,29 @@ class Queue:
         self._sql = _sql(table)
         self.wake = asyncio.Event()
 
-    async def put(
-        self,
-        tx: Transaction | None,
-        entry_id: str,
-        *,
-        kind: str,
-        line: str,
-        payload: Mapping[str, Any],
-        user_id: str = "",
-        via: str = "",
-        wait_ms: int = 0,
-    ) -> bool:
+    async def put(self, tx: Transaction | None, entry_id: str, **row: Unpack[NewRow]) -> bool:
         """Add a row, with a `tx` of None in a transaction of its own; False where this id was there before.
 
-        `via` names what a process needs to take it (a transport, a kind of job): others leave it. Call `notify` once the transaction is
-        through.
+        Call `notify` once the transaction is through.
         """
-        return bool(await self._write("put", self._new(entry_id, kind, line, payload, user_id, via, wait_ms), tx))
+        return bool(await self._write("put", self._new(entry_id, row), tx))
 
-    async def put_soon(
-        self,
-        tx: Transaction,
-        entry_id: str,
-        *,
-        kind: str,
-        line: str,
-        payload: Mapping[str, Any],
-        user_id: str = "",
-        via: str = "",
-        wait_ms: int = 0,
-    ) -> None:
+    async def put_soon(self, tx: Transaction, entry_id: str, **row: Unpack[NewRow]) -> None:
         """The same where nobody needs to know whether it was new: it costs no trip to the database of its own."""
-        await tx.soon(self._sql["put"], self._new(entry_id, kind, line, payload, user_id, via, wait_ms))
+        await tx.soon(self._sql["put"], self._new(entry_id, row))
 
-    def _new(
-        self, entry_id: str, kind: str, line: str, payload: Mapping[str, Any], user_id: str, via: str, wait_ms: int
-    ) -> Mapping[str, Any]:
+    def _new(self, entry_id: str, row: NewRow) -> Mapping[str, Any]:
         # by the clock, so that what two processes put into one line keeps its order; above the last, so that it does where the clock stands
         self._seq = max(self._seq + 1, time.time_ns())
         return {
             "id": entry_id,
-            "kind": kind,
-            "line": line,
-            "user_id": user_id,
-            "via": via,
-            "payload": json.dumps(payload, ensure_ascii=False),
+            "kind": row["kind"],
+            "line": row["line"],
+            "user_id": row.get("user_id", ""),
+            "via": row.get("via", ""),
+            "payload": json.dumps(row["payload"], ensure_ascii=False),
             "seq": self._seq,
-            "due_at": self._clock() + wait_ms,
+            "due_at": self._clock() + row.get("wait_ms", 0),
         }
 
     def notify(self) -> None:

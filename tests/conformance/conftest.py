@@ -1,12 +1,14 @@
 """One suite over every engine: a test that asks for `open_engine` or `db` runs once on each."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from bot import Database, open_database
+from bot.inbox import Queue
 from bot.registry import Migrations
 
 ENGINES = ("sqlite file", "sqlite memory", "postgres")
@@ -54,3 +56,24 @@ async def db(open_engine: Opener) -> AsyncIterator[Database]:
 async def ids(db: Database) -> list[str]:
     """What is in `notes`."""
     return [row["id"] for row in await db.all(IDS)]
+
+
+async def raced(queues: Sequence[Queue], rows: int, *, seconds: float) -> list[str]:
+    """The ids of so many rows in the order in which these workers claimed them, never two of one line at a time."""
+    held: set[str] = set()
+    order: list[str] = []
+
+    async def work(queue: Queue) -> None:
+        while len(order) < rows:
+            if entry := await queue.claim():
+                assert entry.line not in held
+                held.add(entry.line)
+                order.append(entry.id)
+                await asyncio.sleep(0)
+                held.discard(entry.line)
+                await queue.done(entry.id)
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(seconds):
+        await asyncio.gather(*map(work, queues))
+    return order

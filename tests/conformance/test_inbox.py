@@ -8,6 +8,7 @@ import pytest
 from bot import Database
 from bot.fence import SubjectFence
 from bot.inbox import BACK_OFF_MS, KEEP_DONE_MS, LEASE_MS, MOST_ATTEMPTS, Entry, JobQueue, Queue, job_of
+from tests.conformance.conftest import raced
 from tests.conftest import Clock
 
 URGENT = ("stop", "button")
@@ -237,22 +238,7 @@ async def test_two_workers_never_have_the_same_row(db: Database) -> None:
     """However they race, each row is claimed once, and never two of one line at a time."""
     workers = [Queue(db, "inbox") for _ in range(3)]
     await put(workers[0], *(f"{line}.{n}" for n in range(8) for line in "abcd"))
-    held: set[str] = set()
-    order: list[str] = []
-
-    async def work(queue: Queue) -> None:
-        while len(order) < 32:
-            if entry := await queue.claim():
-                assert entry.line not in held
-                held.add(entry.line)
-                order.append(entry.id)
-                await asyncio.sleep(0)
-                held.discard(entry.line)
-                await queue.done(entry.id)
-            await asyncio.sleep(0)
-
-    async with asyncio.timeout(20):
-        await asyncio.gather(*map(work, workers))
+    order = await raced(workers, 32, seconds=20)
 
     assert len(set(order)) == 32
     assert [[one for one in order if one[0] == line] for line in "abcd"] == [[f"{line}.{n}" for n in range(8)] for line in "abcd"]

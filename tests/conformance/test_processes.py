@@ -12,6 +12,7 @@ from bot.database import postgres
 from bot.fence import SubjectFence
 from bot.inbox import Queue, now_ms
 from bot.personal_data import Everyone, Profile, own_data
+from tests.conformance.conftest import raced
 
 ANA = "test:ana"
 PROCESSES = 3
@@ -77,22 +78,7 @@ async def test_each_row_is_claimed_once(processes: list[Database]) -> None:
     for n in range(6):
         for line in "abcde":
             await queues[n % PROCESSES].put(None, f"{line}.{n}", kind="message", line=line, payload={})
-    held: set[str] = set()
-    order: list[str] = []
-
-    async def work(queue: Queue) -> None:
-        while len(order) < 30:
-            if entry := await queue.claim():
-                assert entry.line not in held
-                held.add(entry.line)
-                order.append(entry.id)
-                await asyncio.sleep(0)
-                held.discard(entry.line)
-                await queue.done(entry.id)
-            await asyncio.sleep(0)
-
-    async with asyncio.timeout(30):
-        await asyncio.gather(*map(work, queues))
+    order = await raced(queues, 30, seconds=30)
 
     assert len(set(order)) == 30
     assert [[one for one in order if one[0] == line] for line in "abcde"] == [[f"{line}.{n}" for n in range(6)] for line in "abcde"]

@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from aiohttp import web
 
 from bot import open_database
 from tests.e2e.child import Place
@@ -62,12 +60,7 @@ async def test_remembered_answered_erased_and_started_again(here: Place, postgre
 async def test_it_is_killed_in_the_middle_of_a_turn(here: Place, postgres_url: str) -> None:
     """SIGKILL while the model writes loses no question: the next start answers it once, before what comes then."""
     begun = asyncio.Event()
-
-    async def hung(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        begun.set()
-        return await hangs("Todavía ")(request, body)
-
-    async with model_server(hung, says("Cuesta cinco euros [1].")) as server:
+    async with model_server(hangs("Todavía ", begun=begun), says("Cuesta cinco euros [1].")) as server:
         env = {"OPENAI_BASE_URL": server.url, "BOT_MEMORY_AUTO_EXTRACT": "false"}
         async with here.start(**env) as bot:
             await bot.say("¿Cuánto cuesta el envío?")

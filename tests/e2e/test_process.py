@@ -6,9 +6,6 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Any
-
-from aiohttp import web
 
 from tests.e2e.child import Place
 from tests.standins.model_server import hangs, model_server, says
@@ -69,12 +66,7 @@ async def test_a_model_server(place: Place) -> None:
 async def test_it_is_stopped_in_the_middle_of_a_turn(place: Place) -> None:
     """SIGTERM while the model writes ends it at once and well; the question is answered at the next start, before what comes then."""
     begun = asyncio.Event()
-
-    async def hung(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        begun.set()
-        return await hangs("Todavía ")(request, body)
-
-    async with model_server(hung, says("Cuesta cinco euros [1].")) as server:
+    async with model_server(hangs("Todavía ", begun=begun), says("Cuesta cinco euros [1].")) as server:
         env = {"OPENAI_BASE_URL": server.url, "BOT_MEMORY_AUTO_EXTRACT": "false"}
         async with place.start(**env) as bot:
             await bot.say("¿Cuánto cuesta el envío?")

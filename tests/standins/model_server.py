@@ -138,10 +138,12 @@ def drops(*fragments: str) -> Act:
     return act
 
 
-def hangs(*fragments: str) -> Act:
-    """Streams these fragments, then nothing for as long as a test may last."""
+def hangs(*fragments: str, begun: asyncio.Event | None = None) -> Act:
+    """Streams these fragments, then nothing for as long as a test may last. `begun` is set when it is asked."""
 
     async def act(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+        if begun is not None:
+            begun.set()
         response = await _events(request)
         for fragment in fragments:
             await _send(response, _chunk({"content": fragment}))
