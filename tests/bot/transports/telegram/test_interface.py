@@ -2,18 +2,16 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
 from bot.context import Context
-from bot.database import open_database
-from bot.registry import Command, Migrations
-from bot.transports import telegram
+from bot.registry import Command
 from bot.transports.telegram.api import Api
 from bot.transports.telegram.interface import Menus, bring_up_to_date
 from bot.transports.telegram.store import Store
-from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
+from tests.bot.transports.telegram.conftest import wired
+from tests.standins.telegram_server import Telegram
 
 
 async def _nothing(ctx: Context) -> None: ...
@@ -37,12 +35,7 @@ class Shelf:
 @pytest.fixture
 async def shelf() -> AsyncIterator[Shelf]:
     """A stand-in and a database in memory."""
-    migrations = [Migrations("telegram", Path(telegram.__file__).parent / "migrations")]
-    async with (
-        telegram_server() as server,
-        Api(TOKEN, base=server.url) as api,
-        open_database("sqlite:///:memory:", migrations=migrations) as database,
-    ):
+    async with wired() as (server, api, database):
         yield Shelf(server, api, Store(database, lambda: 1))
 
 

@@ -3,20 +3,17 @@
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from bot.database import open_database
 from bot.errors import TransportUnavailable, Undeliverable
-from bot.registry import Migrations
-from bot.transports import telegram
-from bot.transports.telegram.api import Api, Refused
+from bot.transports.telegram.api import Refused
 from bot.transports.telegram.pacing import PER_CHAT, Pace, Pacer
 from bot.transports.telegram.sending import Sending
 from bot.transports.telegram.store import Part, Store
 from bot.values import Choice, Letter
-from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
+from tests.bot.transports.telegram.conftest import unmoved, wired
+from tests.standins.telegram_server import Telegram
 
 LETTER = Letter("telegram:1:5:answer", "telegram:7", "**Hola**", "telegram:7", "5", markdown=True)
 
@@ -34,17 +31,12 @@ class Desk:
 @pytest.fixture
 async def desk() -> AsyncIterator[Desk]:
     """A stand-in, a database in memory, and no limits to wait for."""
-    migrations = [Migrations("telegram", Path(telegram.__file__).parent / "migrations")]
     moves: list[tuple[int, int]] = []
 
     async def moved(old: int, new: int) -> None:
         moves.append((old, new))
 
-    async with (
-        telegram_server() as server,
-        Api(TOKEN, base=server.url) as api,
-        open_database("sqlite:///:memory:", migrations=migrations) as database,
-    ):
+    async with wired() as (server, api, database):
         store = Store(database, lambda: 1_790_000_000_000)
         await store.open()
         pacer = Pacer(Pace(1000), clock=iter(range(0, 10**9, 5)).__next__)
@@ -166,17 +158,9 @@ async def test_what_is_refused_with_formats_is_sent_plain(desk: Desk, why: str) 
 
 async def test_a_message_after_a_failed_edit_waits_its_turn() -> None:
     """The edit may have counted: a second lies between the two."""
-    migrations = [Migrations("telegram", Path(telegram.__file__).parent / "migrations")]
-
-    async def moved(old: int, new: int) -> None: ...
-
-    async with (
-        telegram_server() as server,
-        Api(TOKEN, base=server.url) as api,
-        open_database("sqlite:///:memory:", migrations=migrations) as database,
-    ):
+    async with wired() as (server, api, database):
         store, pacer = Store(database, lambda: 1), Pacer(Pace(1000))
-        sending = Sending(api, store, pacer, key=b"k" * 32, clock=lambda: 1, moved=moved)
+        sending = Sending(api, store, pacer, key=b"k" * 32, clock=lambda: 1, moved=unmoved)
         await store.save(LETTER, [Part(98, final=False)])
         server.faults["editMessageText"].append("400 Bad Request: message can't be edited")
         began = time.monotonic()

@@ -4,21 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from bot.database import open_database
 from bot.errors import ModelError
-from bot.registry import Migrations
-from bot.transports import telegram
-from bot.transports.telegram.api import Api
 from bot.transports.telegram.pacing import Pace, Pacer
 from bot.transports.telegram.sending import Sending
 from bot.transports.telegram.store import Store
 from bot.transports.telegram.streaming import DRAFT_EVERY, DRAFT_LASTS, Streaming
 from bot.values import Letter
-from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
+from tests.bot.transports.telegram.conftest import unmoved, wired
+from tests.standins.telegram_server import Telegram
 
 PRIVATE = Letter("telegram:1:5:answer", "telegram:7", question="5", user_id="telegram:7", markdown=True)
 GROUP = Letter("telegram:1:6:answer", "telegram:-5", question="6", user_id="telegram:7", quotes=True, markdown=True)
@@ -62,17 +58,9 @@ class Stage:
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
     """A stand-in and a database in memory."""
-    migrations = [Migrations("telegram", Path(telegram.__file__).parent / "migrations")]
-
-    async def moved(old: int, new: int) -> None: ...
-
-    async with (
-        telegram_server() as server,
-        Api(TOKEN, base=server.url) as api,
-        open_database("sqlite:///:memory:", migrations=migrations) as database,
-    ):
+    async with wired() as (server, api, database):
         store, pacer = Store(database, lambda: 1), Pacer(Pace())
-        sending = Sending(api, store, pacer, key=b"k" * 32, clock=lambda: 1, moved=moved)
+        sending = Sending(api, store, pacer, key=b"k" * 32, clock=lambda: 1, moved=unmoved)
 
         def lasting(seconds: float) -> Streaming:
             return Streaming(api, sending, store, pacer, draft_lasts=seconds)
