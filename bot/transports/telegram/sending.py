@@ -142,10 +142,10 @@ class Sending:
     async def send(self, letter: Letter, part: Formatted, *, quotes: bool = False, keyboard: InlineKeyboardMarkup | None = None) -> int:
         """Send one message now; its number. Refused with entities, it is sent without them, once; a topic that is gone is said."""
         chat, thread = address(letter.chat_key)
-        for entities in (part.entities, ()) if part.entities else ((),):
+        for entities in formats_then_none(part):
             method = SendMessage(
                 text=part.text,
-                entities=_entities(entities),
+                entities=entities,
                 parse_mode=None,
                 link_preview_options=LinkPreviewOptions(is_disabled=True),
                 reply_markup=keyboard,
@@ -163,12 +163,12 @@ class Sending:
 
     async def edit(self, chat: int, message: int, part: Formatted, *, keyboard: InlineKeyboardMarkup | None = None) -> bool:
         """Change one message now; False where it is not there any more. "Not modified" is success."""
-        for entities in (part.entities, ()) if part.entities else ((),):
+        for entities in formats_then_none(part):
             method = EditMessageText(
                 chat_id=chat,
                 message_id=message,
                 text=part.text,
-                entities=_entities(entities),
+                entities=entities,
                 parse_mode=None,
                 link_preview_options=LinkPreviewOptions(is_disabled=True),
                 reply_markup=keyboard,
@@ -250,8 +250,10 @@ def _where(letter: Letter, *, quotes: bool) -> dict[str, Any]:
     return {"chat_id": chat, "message_thread_id": thread, "reply_parameters": reply}
 
 
-def _entities(entities: Sequence[Any]) -> list[MessageEntity] | None:
-    return [MessageEntity(**one.to_json()) for one in entities] or None
+def formats_then_none(part: Formatted) -> Sequence[list[MessageEntity] | None]:
+    """The entities to try a text with, one after the other: its own, and where those are refused, none."""
+    entities = [MessageEntity(**one.to_json()) for one in part.entities]
+    return [entities, None] if entities else [None]
 
 
 def _renders_better(markdown: str) -> bool:

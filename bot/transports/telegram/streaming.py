@@ -7,14 +7,13 @@ import zlib
 from dataclasses import dataclass, field
 
 from aiogram.methods import SendChatAction, SendMessageDraft
-from aiogram.types import MessageEntity
 
 from bot.errors import TransportError, TransportUnavailable
 from bot.ports import ReplyStream
 from bot.transports.telegram.api import Api, Refused
 from bot.transports.telegram.formatting import Formatted, formatted
 from bot.transports.telegram.pacing import Pacer
-from bot.transports.telegram.sending import Sending
+from bot.transports.telegram.sending import Sending, formats_then_none
 from bot.transports.telegram.splitting import split
 from bot.transports.telegram.store import Part, Store
 from bot.transports.telegram.updates import address
@@ -131,8 +130,7 @@ class Streaming:
         """Whether the server takes drafts; one that is away may. What it refuses is shown without its entities, once."""
         chat, thread = address(letter.chat_key)
         part = _latest(text) if text.strip() else Formatted("")
-        for formats in (part.entities, ()) if part.entities else ((),):
-            entities = [MessageEntity(**entity.to_json()) for entity in formats] or None
+        for entities in formats_then_none(part):
             method = SendMessageDraft(
                 chat_id=chat, draft_id=number, message_thread_id=thread, text=part.text, entities=entities, parse_mode=None, can_stop=True
             )
@@ -143,7 +141,7 @@ class Streaming:
             except TransportError as error:
                 self._has_drafts = not (isinstance(error, Refused) and str(error).startswith(UNKNOWN))
                 log.info("letter %s: a draft is refused: %s", letter.id, error)
-                if isinstance(error, Refused) and formats and self._has_drafts:
+                if isinstance(error, Refused) and entities and self._has_drafts:
                     continue
                 return False
             return True
