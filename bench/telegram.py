@@ -6,7 +6,6 @@
 import argparse
 import asyncio
 import os
-import socket
 import statistics
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import aiohttp
 
 from bot.settings import ROOT
 from tests.standins.model_server import model_server, says
+from tests.standins.ports import free_port
 from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
 
 SECRET = "a-secret-of-the-bench"
@@ -54,12 +54,6 @@ asyncio.run(main())
 """
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @asynccontextmanager
 async def _child(*command: str, cwd: Path, env: Mapping[str, str]) -> Any:
     with (cwd / "child.log").open("wb") as log:
@@ -79,7 +73,7 @@ def _sabio(folder: Path, url: str, port: int, **more: str) -> Any:
         "HOME": str(folder),
         "TELEGRAM_TOKEN": TOKEN,
         "TELEGRAM_API_BASE": url,
-        "BOT_HTTP_PORT": str(port or _free_port()),
+        "BOT_HTTP_PORT": str(port or free_port()),
         "BOT_LOG_LEVEL": "WARNING",
         **({"TELEGRAM_WEBHOOK_URL": f"http://127.0.0.1:{port}/hook", "TELEGRAM_WEBHOOK_SECRET": SECRET} if port else {}),
         **more,
@@ -146,7 +140,7 @@ async def overhead(n: int) -> None:
         rates = []
         for who in ("echo", "sabio"):
             async with telegram_server() as server:
-                port = _free_port() if way == "webhook" else 0
+                port = free_port() if way == "webhook" else 0
                 with tempfile.TemporaryDirectory() as folder:
                     if who == "echo":
                         child = _child(sys.executable, "-c", ECHO, TOKEN, server.url, str(port), SECRET, cwd=Path(folder), env={})

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 
 from tests.e2e.child import Place
 from tests.standins.model_server import hangs, model_server, says
+from tests.standins.ports import free_port
 
 
 async def test_two_that_start_together(place: Place) -> None:
@@ -95,7 +96,7 @@ async def test_two_quick_messages_are_answered_in_order(place: Place) -> None:
 
 async def test_its_health(place: Place) -> None:
     """/healthz and /readyz answer beside the terminal chat where a port is set; a port that is taken stops the start in one line."""
-    port = await _free_port()
+    port = free_port()
     async with place.start(BOT_HTTP_PORT=str(port)) as bot:
         await bot.say("/help")
         await bot.hear("/forget_me")
@@ -108,14 +109,6 @@ async def test_its_health(place: Place) -> None:
     assert second.code == 2
     assert [f"BOT_HTTP_PORT={port}" in line for line in second.err.splitlines()] == [True]
     assert (done.code, done.err) == (0, "")
-
-
-async def _free_port() -> int:
-    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    port = int(server.sockets[0].getsockname()[1])
-    server.close()
-    await server.wait_closed()
-    return port
 
 
 async def _get(port: int, path: str) -> tuple[int, Mapping[str, object]]:

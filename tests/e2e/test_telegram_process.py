@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import socket
 from pathlib import Path
 
 import aiohttp
@@ -10,17 +9,11 @@ import pytest
 
 from tests.e2e.telegram_world import World, act, child, world
 from tests.standins.model_server import model_server
+from tests.standins.ports import free_port
 from tests.standins.telegram_server import TOKEN, telegram_server
 
 pytestmark = pytest.mark.timeout(300)  # each starts the bot, some several times, and a busy machine takes long for that
 SECRET = "a-secret-of-the-webhook"
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def test_no_stop_loses_or_doubles_a_message(tmp_path: Path) -> None:

