@@ -1,6 +1,8 @@
 """plugins/ai/citations.py"""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot import Passage
 from plugins.ai import citations
@@ -52,6 +54,39 @@ def test_what_is_a_citation(answer: str, numbers: list[int]) -> None:
 
     assert [n for n, _ in cited] == numbers
     assert [passage for _, passage in cited] == [THREE[n - 1] for n in numbers]
+
+
+PIECES = [
+    "`",
+    "`x`",
+    "[1]",
+    "[2, 3]",
+    "[1\n- 2]",
+    "a",
+    " ",
+    "  ",
+    "\n",
+    "\r",
+    "\n\n",
+    "- ",
+    "1. ",
+    "> ",
+    "# ",
+    "---",
+    "=",
+    "*",
+    "_",
+    "\\",
+    "!",
+    "[",
+    "]",
+]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "``", "&#96;", "~", "(", ":", "   "]), max_size=24).map("".join))
+def test_marks_between_backticks_are_told_apart_as_markdown_does(answer: str) -> None:
+    """What is found without the parser is what the parser finds, which the `<` at the end calls for; it belongs to no mark."""
+    assert citations.find(answer, len(THREE)) == citations.find(f"{answer}\n\n<", len(THREE))
 
 
 @pytest.mark.parametrize(
