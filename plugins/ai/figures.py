@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 
 from bot import Passage
 from plugins.ai import citations
@@ -67,23 +67,32 @@ def unsupported(answer: str, marks: Sequence[citations.Citation], passages: Sequ
     code, in addresses, in the marks themselves or numbers the items of a list is no claim.
     """
     marks = [mark for mark in marks if any(1 <= n <= len(passages) for n in mark.numbers)]
-    if not marks:
+    if not marks or not _DIGIT.search(citations.MARK.sub("", answer)):  # most answers: there is no figure to look for
         return []
     claims = list(answer)
     for start, end in (found.span() for pattern in (citations.MARK, _NO_CLAIM) for found in pattern.finditer(answer)):
         claims[start:end] = ["\n" if c == "\n" else " " for c in answer[start:end]]
     text = "".join(claims)
     known_to_hold = cache(lambda: held(" \n ".join(known)))
-    held_by = cache(lambda n: held(f"{label(passages[n - 1])}\n{passages[n - 1].section or ''}\n{passages[n - 1].text}"))
     missing: list[str] = []
     for start, end in _sentences(answer, marks):
         cited = {n for mark in marks if start <= mark.start < end for n in mark.numbers if 1 <= n <= len(passages)}
         claimed = figures(text[start:end]) if cited else []
         if not claimed:  # most sentences: what the passages hold is read when a figure has to be looked for
             continue
-        there = known_to_hold().union(*(held_by(n) for n in cited))
+        there = known_to_hold().union(*(_held_by(passages[n - 1]) for n in cited))
         missing += [spelled for spelled, readings in claimed if not _among(readings, there)]
     return missing
+
+
+def _held_by(passage: Passage) -> frozenset[str]:
+    return _held(label(passage), passage.section or "", passage.text)
+
+
+@lru_cache(maxsize=256)
+def _held(*parts: str) -> frozenset[str]:
+    """What a passage holds: read once for all the answers that cite it."""
+    return held("\n".join(parts))
 
 
 def _sentences(answer: str, marks: Sequence[citations.Citation]) -> Iterator[tuple[int, int]]:
