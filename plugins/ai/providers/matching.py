@@ -19,11 +19,14 @@ def plain(text: str) -> str:
 
 
 class Terms:
-    """The words of a question, and which of them a text of a document holds, in whatever form; each word and text is looked at once."""
+    """The words of a question, and which of them a text of a document holds, in whatever form; each word and text is looked at once.
+
+    `asked` are all of its words, `all` those that say something.
+    """
 
     def __init__(self, question: str) -> None:
-        asked = dict.fromkeys(words(question))
-        self.all = [word for word in asked if word not in STOP and (len(word) > 1 or word.isdigit())]
+        self.asked = dict.fromkeys(words(question))
+        self.all = [word for word in self.asked if word not in STOP and (len(word) > 1 or word.isdigit())]
         meanings = {meaning for word in self.all if (meaning := _meaning(word)) is not None}
         self._beginnings: set[str | int] = {word[:2] for word in self.all} | meanings
         self._by_word: dict[str, frozenset[str]] = {}
@@ -33,9 +36,9 @@ class Terms:
         """Those of the words that a text holds."""
         found = self._by_text.get(text)
         if found is None:
-            by_beginning = _by_beginning(text)
-            words = frozenset[str]().union(*(by_beginning.get(beginning, ()) for beginning in self._beginnings))
-            found = self._by_text[text] = frozenset[str]().union(*map(self._of_word, words))
+            there = _by_beginning(text)
+            near = (word for beginning in there.keys() & self._beginnings for word in there[beginning])
+            found = self._by_text[text] = frozenset[str]().union(*map(self._of_word, near))
         return found
 
     def _of_word(self, word: str) -> frozenset[str]:

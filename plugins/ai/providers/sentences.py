@@ -2,12 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from bot import Passage, detect
-from plugins.ai.providers.matching import Terms, words, words_of_document
+from plugins.ai.providers.matching import Terms, words_of_document
 from plugins.ai.providers.reading import Unit, units
 from plugins.ai.providers.stopwords import STOP
 
@@ -42,6 +44,14 @@ class Sentence:
     fitting: float
 
 
+class Held(NamedTuple):
+    """The words of the question that a sentence holds itself, that its heading holds, and that its page holds."""
+
+    own: frozenset[str]
+    headed: frozenset[str]
+    paged: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """A sentence with how well it answers, and how much its heading alone says that its section does."""
@@ -57,28 +67,32 @@ def answer(question: str, passages: Sequence[Passage], language: str) -> str:
     Passages in `language` are preferred to those in another.
     """
     terms = Terms(question)
-    sentences = [sentence for n, passage in enumerate(passages, 1) for sentence in _sentences(n, passage, language)]
+    sentences = [
+        sentence
+        for n, passage in enumerate(passages, 1)
+        for sentence in _sentences(n, passage.text, passage.section or passage.citation or passage.source or "", language)
+    ]
     if not terms.all or not sentences:
         return ""
-    ranked = _rank(sentences, terms, personal=not _FIRST_PERSON.isdisjoint(words(question)))
+    ranked = _rank(sentences, terms, personal=not _FIRST_PERSON.isdisjoint(terms.asked))
     return _written(_choose(ranked)) if ranked else ""
 
 
 # ---------------------------------------------------------------------------------------------- what there is
 
 
-def _sentences(n: int, passage: Passage, language: str) -> list[Sentence]:
+@lru_cache(maxsize=512)
+def _sentences(n: int, text: str, above: str, language: str) -> tuple[Sentence, ...]:
     """The sentences of a passage; the last part of its section is its heading, what is before that its page."""
-    above = [part.strip() for part in (passage.section or passage.citation or passage.source or "").split("›")]
-    read, written_in = _read(passage.text)
+    *pages, section = [part.strip() for part in above.split("›")]
+    read, written_in = _read(text)
     fitting = 1.0 if written_in in (language, None) else OTHER_LANGUAGE
     found: list[Sentence] = []
     for place, unit in enumerate(read):
-        heading = unit.heading or above[-1]
-        same = found and found[-1].heading == heading
-        into = found[-1].into_section + 1 if same else 0
-        found.append(Sentence(unit, n, place, into, heading, " ".join(above[:-1]), fitting))
-    return found
+        heading = unit.heading or section
+        into = found[-1].into_section + 1 if found and found[-1].heading == heading else 0
+        found.append(Sentence(unit, n, place, into, heading, " ".join(pages), fitting))
+    return tuple(found)
 
 
 @lru_cache(maxsize=512)
@@ -87,12 +101,11 @@ def _read(text: str) -> tuple[tuple[Unit, ...], str | None]:
     return tuple(units(text)), detect(text)
 
 
-def _weights(terms: Terms, sentences: Sequence[Sentence]) -> dict[str, float]:
+def _weights(terms: Terms, held: Sequence[Held]) -> dict[str, float]:
     """What each word of the question weighs: the fewer sentences hold it, the more; one that none holds weighs most."""
-    holding = [terms.held(s.unit.text) | terms.held(s.heading) for s in sentences]
-    counts = {term: sum(term in held for held in holding) for term in terms.all}
-    whole = math.log(1 + len(sentences))
-    rarity = {t: max(COMMON, min(RARE, math.log(1 + len(sentences) / n) / whole)) if n else RARE for t, n in counts.items()}
+    holding = Counter(term for words in held for term in words.own | words.headed)
+    whole = math.log(1 + len(held))
+    rarity = {t: max(COMMON, min(RARE, math.log(1 + len(held) / n) / whole)) if (n := holding[t]) else RARE for t in terms.all}
     return {term: weight * (LIGHT if len(term) <= LIGHT_LENGTH else 1.0) for term, weight in rarity.items()}
 
 
@@ -101,13 +114,22 @@ def _weights(terms: Terms, sentences: Sequence[Sentence]) -> dict[str, float]:
 
 def _rank(sentences: Sequence[Sentence], terms: Terms, *, personal: bool) -> list[Ranked]:
     """The relevant sentences, the best first; `personal`: the question is about who asks, so what is said to "you" answers it better."""
-    weights = _weights(terms, sentences)
+    held = [Held(terms.held(s.unit.text), terms.held(s.heading), terms.held(s.page)) for s in sentences]
+    weights = _weights(terms, held)
+    whole = sum(weights.values())
+
+    @cache
+    def share(some: frozenset[str]) -> float:
+        return sum(weights[term] for term in some) / whole
+
     by_passage: dict[int, frozenset[str]] = {}
-    for s in sentences:
-        held = terms.held(s.unit.text) | terms.held(s.heading) | terms.held(s.page)
-        by_passage[s.number] = by_passage.get(s.number, frozenset()) | held
-    shares = {number: sum(weights[term] for term in held) / sum(weights.values()) for number, held in by_passage.items()}
-    ranked = [r for s in sentences if not s.unit.text.endswith("?") and (r := _ranked(s, terms, weights, shares[s.number])) is not None]
+    for s, of_question in zip(sentences, held, strict=True):
+        by_passage[s.number] = by_passage.get(s.number, frozenset()).union(*of_question)
+    ranked = [
+        r
+        for s, of_question in zip(sentences, held, strict=True)
+        if not s.unit.text.endswith("?") and (r := _ranked(s, of_question, share, share(by_passage[s.number]))) is not None
+    ]
     return sorted(ranked, key=lambda r: -r.score - (TO_YOU if personal and _to_you(r.sentence) else 0.0))
 
 
@@ -115,28 +137,32 @@ def _to_you(sentence: Sentence) -> bool:
     return not _SECOND_PERSON.isdisjoint(words_of_document(sentence.unit.text))
 
 
-def _ranked(sentence: Sentence, terms: Terms, weights: Mapping[str, float], passage: float) -> Ranked | None:
-    whole = sum(weights.values())
+@lru_cache(maxsize=512)
+def _named(heading: str) -> int:
+    """How many words of a heading say something; at least one."""
+    return len([word for word in words_of_document(heading) if word not in STOP]) or 1
 
-    def share(held: frozenset[str]) -> float:
-        return sum(weights[term] for term in held) / whole
 
-    text = sentence.unit.text
-    own, headed, paged = (terms.held(part) for part in (text, sentence.heading, sentence.page))
+@lru_cache(maxsize=2048)
+def _losses(text: str) -> tuple[float, ...]:
+    """What the score of a sentence is multiplied with, one after another, for the form that it has."""
+    length = len(text.split())
+    losses = [0.7] if length > LONG or length < SHORT else []
+    if text[-1].isalnum():  # a caption, the text of a link, an entry of a list
+        losses.append(0.8)
+    if _ABOUT_THE_PAGE.match(" ".join(words_of_document(text))):
+        losses.append(0.3)
+    return tuple(losses)
+
+
+def _ranked(sentence: Sentence, words: Held, share: Callable[[frozenset[str]], float], passage: float) -> Ranked | None:
+    own, headed, paged = words
     enough = PART if passage > WHOLE else RELEVANT
     if share(own | headed | paged) <= enough or not own | headed:
         return None
-    named = len([word for word in words_of_document(sentence.heading) if word not in STOP]) or 1
-    section = share(headed) * math.sqrt(min(1.0, len(headed) / named))
+    section = share(headed) * math.sqrt(min(1.0, len(headed) / _named(sentence.heading)))
     score = share(own) + 0.8 * section + 0.4 * section / (1 + sentence.into_section) + 0.1 / sentence.number + 0.1 * share(paged)
-    length = len(text.split())
-    if length > LONG or length < SHORT:
-        score *= 0.7
-    if text[-1].isalnum():  # a caption, the text of a link, an entry of a list
-        score *= 0.8
-    if _ABOUT_THE_PAGE.match(" ".join(words_of_document(text))):
-        score *= 0.3
-    return Ranked(sentence, score * sentence.fitting, section)
+    return Ranked(sentence, math.prod(_losses(sentence.unit.text), start=score) * sentence.fitting, section)
 
 
 # ---------------------------------------------------------------------------------------------- the answer
