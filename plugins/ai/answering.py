@@ -1,7 +1,6 @@
 """The model's answer: its fragments as they come, its calls of tools answered in a loop that ends."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,13 +91,14 @@ class Model:
         said: list[str] = []
         calls: list[ToolCall] = []
         items = self.provider.stream(prompt)
-        async with contextlib.AsyncExitStack() as stack:
-            if close := getattr(items, "aclose", None):
-                stack.push_async_callback(close)
+        try:
             async for item in items:
                 if isinstance(item, ToolCall):
                     calls.append(item)
                 elif item:
                     say(f"\n\n{item}" if gap and not said else item)
                     said.append(item)
+        finally:
+            if close := getattr(items, "aclose", None):
+                await close()
         return "".join(said), calls
