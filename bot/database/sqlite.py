@@ -1,38 +1,39 @@
-"""The embedded engine: one writer connection behind a lock, readers apart, in WAL mode; deleted content is overwritten."""
+"""The embedded engine: one writer connection behind a lock, readers apart, in WAL mode; deleted content is overwritten.
+
+Most statements take some ten µs, and a thread's answer ten times as long: so what is short is executed on the event loop. What may hold
+the loop up does not run there: long statements, the log's way into the file, the wait for another process.
+"""
 
 import asyncio
 import contextlib
-import itertools
+import logging
+import math
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import aiosqlite
-
+from bot.database.connection import Connection, Outcome, TooLong
 from bot.database.text import clean
-from bot.database.trips import TOGETHER, Connection, Outcome, Statement, Trips
 from bot.database.writing import OneWriter, State, check_can_be_kept, check_takes_more, to_its_end
 from bot.errors import StorageError
 from bot.ports import Database, Params, Row, Transaction
 
-T = TypeVar("T")
+log = logging.getLogger(__name__)
 
-BUSY_MS = 10_000
-READERS = 2
-WAL_TRIES, SCRUB_TRIES, TRY_SECONDS = 40, 10, 0.05
-NO_PARAMS: Mapping[str, Any] = {}
-
-_PRAGMAS = (
-    f"PRAGMA busy_timeout = {BUSY_MS}",
-    "PRAGMA foreign_keys = ON",
-    "PRAGMA secure_delete = ON",
-    "PRAGMA temp_store = MEMORY",
-    "PRAGMA synchronous = NORMAL",
-)
+BUSY_SECONDS = 10.0  # how long another process that is writing is waited for
+FIRST_WAIT, LONGEST_WAIT = 0.001, 0.05  # seconds, until its lock is tried again
+QUICK = 0.005  # seconds that a statement may take on the event loop
+MANY = 64  # executions of one statement that are no longer short
+LONG_FOR = 60.0  # seconds that a statement which was not short is taken to be long
+AT_A_STRETCH = 32  # statements until others get their turn on the event loop
+CHECKPOINT_ROWS = 500  # changed, until the log goes into the file: about a thousand pages of it
+SCRUB_TRIES, TRY_SECONDS = 10, 0.05
+NO_PARAMS: Params = {}
 
 
 @asynccontextmanager
@@ -44,12 +45,15 @@ async def open_sqlite(path: Path | None, *, agent_id: str) -> AsyncIterator[Data
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 _make_private(path)
-                sqlite3.connect(where).close()  # where this fails inside aiosqlite, its thread goes on and reports to a loop that is closed
-            writer = await stack.enter_async_context(_connect(where))
+            connections = []
+            for _ in range(1 if path is None else 3):
+                connections.append(Connection(where))
+                stack.push_async_callback(connections[-1].close)
             if path is not None:
-                await _use_wal(writer)
-            readers = [await stack.enter_async_context(_connect(where)) for _ in range(READERS)] if path is not None else [writer]
-        yield SQLite(writer, readers, where=where, agent_id=agent_id)
+                await _when_free(connections[0], "PRAGMA journal_mode = WAL")
+        database = SQLite(connections[0], connections[1:], where=where, agent_id=agent_id)
+        stack.push_async_callback(database.settle)
+        yield database
 
 
 def _make_private(path: Path) -> None:
@@ -58,99 +62,121 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
-@asynccontextmanager
-async def _connect(where: str) -> AsyncIterator[aiosqlite.Connection]:
-    async with aiosqlite.connect(where, isolation_level=None, cached_statements=256, factory=Connection) as connection:
-        connection.row_factory = sqlite3.Row
-        for pragma in _PRAGMAS:
-            await connection.execute_fetchall(pragma)
-        yield connection
-
-
-async def _use_wal(writer: aiosqlite.Connection) -> None:
-    """Two processes that start together can find the switch locked, and the busy time-out does not cover it: try for a while."""
-    for attempt in itertools.count(1):
+async def _when_free(connection: Connection, sql: str, params: dict[str, Any] | None = None, *, seconds: float = math.inf) -> Outcome:
+    """Execute a statement as soon as no other process is in its way; it is looked for again and again, while others go on."""
+    until, wait = time.monotonic() + BUSY_SECONDS, FIRST_WAIT
+    while True:
         try:
-            await writer.execute_fetchall("PRAGMA journal_mode = WAL")
+            return connection.at_once(sql, params or {}, seconds=seconds)
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or attempt >= WAL_TRIES:
+            if not _is_busy(error) or time.monotonic() > until:
                 raise
-            await asyncio.sleep(TRY_SECONDS)
-        else:
-            return
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, LONGEST_WAIT)
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 class _Transaction:
-    """What `transaction()` gives. It begins with its first trip; after a statement that failed it takes no more, as on PostgreSQL."""
+    """What `transaction()` gives. It begins with its first statement; after one that failed it takes no more, as on PostgreSQL.
+
+    Once something in it was long, the rest goes to the thread too: what came before may have made it so.
+    """
 
     state: State = "new"
 
-    def __init__(self, connection: aiosqlite.Connection, where: str, agent_id: str) -> None:
+    def __init__(self, connection: Connection, where: str, agent_id: str) -> None:
         self._connection = connection
         self._where = where
+        self._is_long = False
+        self.changed = 0
         self.agent_id = agent_id
-        self._soon: list[Statement] = []
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
-        [outcome] = await self._trip(Statement(sql, _filled(params, self.agent_id)))
-        return _rows(outcome)
+        return _rows(await self._execute(sql, _filled(params, self.agent_id)))
 
     async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
         return next(iter(await self.all(sql, params)), None)
 
     async def run(self, sql: str, params: Params = NO_PARAMS) -> int:
-        [outcome] = await self._trip(Statement(sql, _filled(params, self.agent_id)))
-        return outcome.changed
+        return (await self._execute(sql, _filled(params, self.agent_id))).changed
 
     async def many(self, sql: str, rows: Sequence[Params]) -> None:
-        await self._trip(Statement(sql, [_filled(row, self.agent_id) for row in rows]))
+        self._is_long |= len(rows) > MANY
+        await self._execute(sql, [_filled(row, self.agent_id) for row in rows])
 
     async def together(self, statements: Sequence[tuple[str, Params]]) -> list[list[Row]]:
-        return list(map(_rows, await self._trip(*(Statement(sql, _filled(params, self.agent_id)) for sql, params in statements))))
+        return [await self.all(sql, params) for sql, params in statements]
 
     async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
-        check_takes_more(self.state, self._where)
-        self._soon.append(Statement(sql, _filled(params, self.agent_id), least, otherwise))
+        outcome = await self._execute(sql, _filled(params, self.agent_id))
+        if otherwise is not None and len(outcome.rows) < least:
+            self.state = "failed"
+            raise otherwise
 
     async def commit(self) -> None:
-        """End it. What is checked is looked at first: a commit cannot be taken back. Raises what `otherwise` is."""
+        """Keep what was written. A cancellation that comes meanwhile is raised when that is done."""
         check_can_be_kept(self.state, self._where)
-        if any(statement.otherwise for statement in self._soon):
-            await self._trip()
-        if self._soon or self.state == "open":
-            await self._trip(Statement("COMMIT"))
+        if self.state == "open":
+            await to_its_end(self._execute("COMMIT", {})) if self._is_long else await self._execute("COMMIT", {})
 
-    async def _trip(self, *now: Statement) -> list[Outcome]:
-        """What has waited for a trip, and what is asked now, whose outcomes are returned."""
+    async def roll_back(self) -> None:
+        """Undo what is open, whatever is cancelled."""
+        with _storage_errors(self._where):
+            if self._connection.in_transaction:  # a full disk has ended it
+                await to_its_end(self._connection.in_thread("ROLLBACK")) if self._is_long else self._connection.at_once("ROLLBACK")
+
+    async def _execute(self, sql: str, params: dict[str, Any] | Sequence[dict[str, Any]]) -> Outcome:
         check_takes_more(self.state, self._where)
-        begin = [Statement("BEGIN IMMEDIATE")] if self.state == "new" else []
-        going, self._soon = [*begin, *self._soon, *now], []
-        self.state = "open"
         try:
             with _storage_errors(self._where):
-                outcomes: Any = await self._connection.execute_fetchall(TOGETHER, going)
-            for statement, outcome in zip(going, outcomes, strict=True):
-                if statement.otherwise is not None and len(outcome.rows) < statement.least:
-                    raise statement.otherwise
+                if self.state == "new":
+                    await _when_free(self._connection, "BEGIN IMMEDIATE")
+                    self.state = "open"
+                if self._is_long:
+                    outcome = await self._connection.in_thread(sql, params)
+                else:
+                    begun = time.perf_counter()
+                    outcome = self._connection.at_once(sql, params)
+                    self._is_long = time.perf_counter() > begun + QUICK
         except BaseException:
             self.state = "failed"
             raise
-        return list(outcomes[len(going) - len(now) :])
+        self.changed += outcome.changed
+        return outcome
 
 
 class SQLite:
-    """The Database over one SQLite file. In memory there is one connection, so reads wait for a transaction of another task."""
+    """The Database over one SQLite file. In memory there is one connection, so reads wait for a transaction of another task.
 
-    def __init__(self, writer: aiosqlite.Connection, readers: Sequence[aiosqlite.Connection], *, where: str, agent_id: str) -> None:
+    Of the `readers` one reads on the event loop, the other in its thread.
+    """
+
+    def __init__(self, writer: Connection, readers: Sequence[Connection], *, where: str, agent_id: str) -> None:
         self._writer = writer
+        self._reader, self._far_reader = readers or (writer, writer)
         self._where = where
-        self._alone = readers[0] is writer
+        self._alone = not readers
         self._writing = OneWriter()
-        self._writes = Trips(writer, self._writing.turn)
-        self._reads = [Trips(reader) for reader in readers]
+        self._reading_far = asyncio.Lock()
+        self._long: dict[str, float] = {}  # until when a statement is taken to be long
+        self._stretch = 0
+        self._changed = 0
+        self._checkpoint: asyncio.Task[None] | None = None
         self._open: _Transaction | None = None
         self._inside: ContextVar[_Transaction | None] = ContextVar("inside", default=None)
         self.agent_id = agent_id
+
+    async def settle(self) -> None:
+        """Bring what was written into the file, before the connections are closed: another process may not be the last to leave it."""
+        if self._changed and not self._alone:
+            self._checkpoint = self._checkpoint or asyncio.create_task(self._write_back())
+        if self._checkpoint is not None:
+            await to_its_end(self._checkpoint)
+
+    # ------------------------------------------------------------------------------------ reading
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         """The rows of one SELECT, as dictionaries."""
@@ -166,23 +192,47 @@ class SQLite:
         return (await self._read(sql, params)).rows
 
     async def _read(self, sql: str, params: Params) -> Outcome:
-        shared = self._alone and not (self._open and self._inside.get() is self._open)
-        trips = self._writes if shared else min(self._reads, key=lambda reader: reader.before)
+        await self._let_others()
         with _storage_errors(self._where):
-            return await trips.take(Statement(sql, _filled(params, self.agent_id)))
+            filled = _filled(params, self.agent_id)
+            if self._alone:
+                if self._open is None or self._inside.get() is self._open:
+                    return self._writer.at_once(sql, filled)
+                async with self._writing.turn():
+                    return self._writer.at_once(sql, filled)
+            if not self._is_long(sql):
+                try:
+                    return await _when_free(self._reader, sql, filled, seconds=QUICK)
+                except TooLong:
+                    self._note_long(sql)
+            async with self._reading_far:
+                return await self._far_reader.in_thread(sql, filled)
+
+    # ------------------------------------------------------------------------------------ writing
 
     async def write(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
-        """One statement that is a transaction of its own, in one trip to the thread; the rows that it returns."""
+        """One statement that is a transaction of its own; the rows that it returns."""
+        await self._let_others()
         self._writing.refuse_holder()
         with _storage_errors(self._where):
-            return _rows(await self._writes.take(Statement(sql, _filled(params, self.agent_id))))
+            filled = _filled(params, self.agent_id)
+            async with self._writing.turn():
+                outcome = await self._write(sql, filled)
+        self._note_changed(outcome.changed)
+        return _rows(outcome)
+
+    async def _write(self, sql: str, params: dict[str, Any]) -> Outcome:
+        if not self._is_long(sql):
+            try:
+                return await _when_free(self._writer, sql, params, seconds=QUICK)
+            except TooLong:
+                self._note_long(sql)
+        return await self._writer.in_thread(sql, params)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """One writer at a time; an exception or a cancellation rolls back. It begins with its first statement.
-
-        A cancellation that comes while it commits is raised when it has: then what was written stays.
-        """
+        """One writer at a time; an exception or a cancellation rolls back. It begins with its first statement."""
+        await self._let_others()
         async with self._writing.turn():
             tx = self._open = _Transaction(self._writer, self._where, self.agent_id)
             self._inside.set(tx)  # never reset: it counts while this transaction is the open one
@@ -191,10 +241,46 @@ class SQLite:
                 await tx.commit()
             except BaseException:
                 if tx.state != "new":
-                    await self._rolled_back()
+                    await tx.roll_back()
                 raise
             finally:
                 tx.state, self._open = "over", None
+        self._note_changed(tx.changed)
+
+    # ------------------------------------------------------------------------------------ what is long, and what goes on behind
+
+    async def _let_others(self) -> None:
+        """A task whose statements are all short would never let go of the event loop."""
+        self._stretch += 1
+        if self._stretch >= AT_A_STRETCH:
+            self._stretch = 0
+            await asyncio.sleep(0)
+
+    def _is_long(self, sql: str) -> bool:
+        return bool(self._long) and self._long.get(sql, 0.0) > time.monotonic()
+
+    def _note_long(self, sql: str) -> None:
+        """Remember a statement for a while: it was begun in vain."""
+        now = time.monotonic()
+        self._long = {one: until for one, until in self._long.items() if until > now} | {sql: now + LONG_FOR}
+
+    def _note_changed(self, rows: int) -> None:
+        self._changed += rows
+        if self._changed >= CHECKPOINT_ROWS and self._checkpoint is None and not self._alone:
+            self._checkpoint = asyncio.create_task(self._write_back())
+
+    async def _write_back(self) -> None:
+        """Bring the log into the file, so that it does not grow: in the thread, since it waits for the disk."""
+        try:
+            async with self._writing.turn():
+                self._changed = 0
+                await self._writer.in_thread("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.Error as error:  # it stays in the log, where it is as safe, until the next time
+            log.warning("the database %r: its log stays as long as it is: %s", self._where, error)
+        finally:
+            self._checkpoint = None
+
+    # ------------------------------------------------------------------------------------ scrubbing
 
     async def scrub(self) -> bool:
         """Leave nothing of deleted content in the file or its log: False where another connection holds that up.
@@ -207,35 +293,26 @@ class SQLite:
         for attempt in range(SCRUB_TRIES):
             if attempt:
                 await asyncio.sleep(TRY_SECONDS)
-            async with self._writing.turn():
+            async with self._writing.turn(), self._reading_far:
                 if await self._scrubbed():
                     return True
         return False
 
     async def _scrubbed(self) -> bool:
-        """One try, which waits for nobody: while the thread waits, every other write does."""
         try:
             with _storage_errors(self._where):
-                await self._writer.execute_fetchall("PRAGMA busy_timeout = 0")
                 if not await self._log_is_cut():
                     return False
-                await self._writer.execute_fetchall("VACUUM")
+                await self._writer.in_thread("VACUUM")
                 return await self._log_is_cut()
         except StorageError as error:
-            if isinstance(error.__cause__, sqlite3.OperationalError) and "locked" in str(error):
+            if _is_busy(error.__cause__):
                 return False
             raise
-        finally:
-            await to_its_end(self._writer.execute_fetchall(f"PRAGMA busy_timeout = {BUSY_MS}"))
 
     async def _log_is_cut(self) -> bool:
-        rows = list(await self._writer.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)"))
+        rows = (await self._writer.in_thread("PRAGMA wal_checkpoint(TRUNCATE)")).rows
         return bool(rows) and rows[0]["busy"] == 0
-
-    async def _rolled_back(self) -> None:
-        """Undo what is open, whatever is cancelled; the thread first ends what it is at, so that nothing of it comes later."""
-        with _storage_errors(self._where):
-            await to_its_end(self._writer.rollback())
 
 
 @contextmanager

@@ -4,13 +4,14 @@ import asyncio
 import os
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from bot import ConfigurationError, Database, StorageError, Transaction, open_database
+from bot.database import sqlite as engine
 from bot.registry import Migrations
 
 PLANT = "INSERT INTO users (agent_id, user_id, profile, created_at, updated_at) VALUES (:agent_id, :id, :body, 0, 0)"
@@ -52,11 +53,11 @@ async def pragma(db: Database, name: str) -> object:
 
 
 async def test_the_modes_it_runs_in(tmp_path: Path) -> None:
-    """Readers and the writer do not block each other, what is deleted is overwritten, and others are waited for."""
+    """Readers and the writer do not block each other, what is deleted is overwritten, and SQLite never waits where all others would."""
     async with open_database(url(tmp_path)) as db:
         modes = [await pragma(db, name) for name in ("journal_mode", "secure_delete", "busy_timeout", "temp_store")]
 
-    assert modes == ["wal", 1, 10_000, 2]
+    assert modes == ["wal", 1, 0, 2]
 
 
 async def test_the_folder_is_made(tmp_path: Path) -> None:
@@ -155,10 +156,10 @@ async def test_a_file_that_may_only_be_read(tmp_path: Path) -> None:
         assert "attempt to write a readonly database: check that the file and its folder may be written" in said
 
 
-async def test_another_process_writes(tmp_path: Path) -> None:
+async def test_another_process_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for; where that takes too long the error says why, readers go on meanwhile, and afterwards all is well."""
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.1)
     async with open_database(url(tmp_path)) as db:
-        await pragma(db, "busy_timeout = 100")
         with neighbour(tmp_path) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(StorageError, match="locked: another process is writing"):
@@ -192,6 +193,129 @@ async def test_it_closes_under_cancellation(tmp_path: Path) -> None:
     with neighbour(tmp_path) as other:
         other.execute("BEGIN EXCLUSIVE")
         other.execute("ROLLBACK")
+
+
+# ---------------------------------------------------------------------------------------------- what is long
+
+COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT max(i) AS most FROM n"
+FILL = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {})"
+    " INSERT INTO users (agent_id, user_id, profile, created_at, updated_at) SELECT :agent_id, 'user' || i, '{{}}', 0, 0 FROM n"
+)
+LONG = 2_000_000  # steps: about half a second
+MANY = 100_000
+GOES_ON = 20  # turns of the event loop, where one that is held up has two or three
+
+
+async def turns_during(work: Awaitable[object]) -> tuple[int, object]:
+    """How many turns the event loop has for others while something is done, and what that gives."""
+    task = asyncio.ensure_future(work)
+    turns = 0
+    while not task.done():
+        turns += 1
+        await asyncio.sleep(0.001)
+    return turns, task.result()
+
+
+async def test_a_long_read_holds_nobody_up(tmp_path: Path) -> None:
+    """Others go on while it is under way, they read and write too, and each gets its own."""
+    async with open_database(url(tmp_path)) as db:
+
+        async def others() -> list[str]:
+            for n in range(3):
+                await db.write(PLANT, {"id": str(n), "body": ""})
+            return [row["user_id"] for row in await db.all("SELECT user_id FROM users ORDER BY user_id")]
+
+        for _ in range(2):  # the second time it is known
+            long, short = asyncio.create_task(turns_during(db.one(COUNT.format(LONG)))), asyncio.create_task(others())
+            turns, found = await long
+            assert await short == ["0", "1", "2"]
+            assert found == {"most": LONG}
+            assert turns > GOES_ON
+            await db.write("DELETE FROM users")
+
+
+async def test_a_long_write_holds_nobody_up(tmp_path: Path) -> None:
+    """By itself and within a transaction, it is done once, and whole."""
+    async with open_database(url(tmp_path)) as db:
+        alone, _ = await turns_during(db.write(FILL.format(MANY)))
+        count = await db.one("SELECT count(*) AS n FROM users")
+
+        async def inside() -> int:
+            async with db.transaction() as tx:
+                await tx.many(DELETE, [{"id": f"user{n}"} for n in range(1, MANY // 4)])
+                return await tx.run("DELETE FROM users")
+
+        within, deleted = await turns_during(inside())
+
+    assert count == {"n": MANY}
+    assert deleted == MANY - MANY // 4 + 1
+    assert min(alone, within) > GOES_ON
+
+
+async def test_a_wait_for_another_process_holds_nobody_up(tmp_path: Path) -> None:
+    """Its lock is tried again and again in between."""
+    async with open_database(url(tmp_path)) as db:
+        with neighbour(tmp_path) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.create_task(turns_during(db.write(PLANT, {"id": "a", "body": ""})))
+            await asyncio.sleep(0.2)
+            other.execute("COMMIT")
+            turns, _ = await waiting
+
+    assert turns > GOES_ON
+
+
+async def test_what_never_ends_can_be_cancelled(tmp_path: Path) -> None:
+    """The thread is free again, nothing was written, and the next ones work."""
+    async with open_database(url(tmp_path)) as db:
+        for endless in (db.write(FILL.format(10**15)), db.all(COUNT.format(10**15))):
+            task = asyncio.create_task(endless)
+            await asyncio.sleep(0.1)
+            task.cancel()
+            async with asyncio.timeout(10):
+                await asyncio.wait([task])
+            assert task.cancelled()
+
+        assert await db.all("SELECT user_id FROM users") == []
+        assert await db.one(COUNT.format(LONG)) == {"most": LONG}
+        await db.write(PLANT, {"id": "a", "body": ""})
+
+
+async def test_short_ones_let_others_have_their_turn(tmp_path: Path) -> None:
+    """A task that asks and asks and waits for nothing else does not keep the event loop to itself."""
+    asked = 0
+    async with open_database(url(tmp_path)) as db:
+
+        async def asks() -> None:
+            nonlocal asked
+            while True:
+                await db.one("SELECT 1 AS one")
+                asked += 1
+
+        asking = asyncio.create_task(asks())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+
+    assert 0 < asked < 1000
+
+
+async def test_the_log_does_not_grow(tmp_path: Path) -> None:
+    """What was written goes from the log into the file, while it is open and by who closes it although others have it open."""
+    async with open_database(url(tmp_path)) as other:
+        async with open_database(url(tmp_path)) as db:
+            for n in range(5_000):
+                await db.write("INSERT INTO subjects (agent_id, subject, epoch, writes) VALUES (:agent_id, :id, 0, 0)", {"id": str(n)})
+            size = (tmp_path / "bot.db-wal").stat().st_size
+        (tmp_path / "alone.db").write_bytes((tmp_path / "bot.db").read_bytes())
+        with closing(sqlite3.connect(tmp_path / "alone.db")) as file:
+            held = file.execute("SELECT count(*) FROM subjects").fetchall()
+        await other.one("SELECT 1 AS one")
+
+    assert held == [(5_000,)]
+    assert size < 16 << 20  # three pages a row are 60 MB
 
 
 # ---------------------------------------------------------------------------------------------- what stays behind
@@ -294,7 +418,6 @@ async def test_a_reader_holds_a_scrub_up(tmp_path: Path) -> None:
         assert held_up is False
         assert await db.scrub()
         assert sum(left(tmp_path).values()) == 0
-        assert await pragma(db, "busy_timeout") == 10_000
 
 
 async def test_a_writer_holds_a_scrub_up(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""One SQLite connection: what is short is executed at once, on the event loop; what may be long, in a thread of the connection's own."""
+
+import asyncio
+import contextlib
+import math
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+Params = dict[str, Any] | Sequence[dict[str, Any]]
+"""The parameters of a statement, or of each time that it is executed."""
+
+NONE: dict[str, Any] = {}
+STEPS = 1000  # of SQLite's machine, some tens of µs, between two looks at the clock
+
+_PRAGMAS = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA wal_autocheckpoint = 0",  # it would come in the middle of somebody's commit, and wait for the disk there
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one statement returned, and how many rows it changed."""
+
+    rows: list[Any]
+    changed: int
+
+
+class TooLong(Exception):
+    """A statement was not through in its time; nothing of it was done."""
+
+
+class Connection:
+    """A connection to a SQLite file, or to a database in memory of its own. Raises what `sqlite3` raises.
+
+    While something is under way in the thread nobody may ask for anything else: who owns the connection sees to that.
+    """
+
+    def __init__(self, where: str) -> None:
+        # it waits for no lock of another process by itself: that would hold up the event loop
+        self._sqlite = sqlite3.connect(where, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=False)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite")  # it is started when it is first needed
+        self._until = math.inf
+        try:
+            self._sqlite.row_factory = sqlite3.Row
+            self._sqlite.set_progress_handler(self._is_over, STEPS)
+            for pragma in _PRAGMAS:
+                self._sqlite.execute(pragma)
+        except BaseException:
+            self._sqlite.close()
+            raise
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; an error can have ended it."""
+        return self._sqlite.in_transaction
+
+    def at_once(self, sql: str, params: Params = NONE, *, seconds: float = math.inf) -> Outcome:
+        """Execute a statement here and now.
+
+        Raises TooLong after `seconds`: not for a change inside a transaction, all of which SQLite would undo.
+        """
+        self._until = time.perf_counter() + seconds
+        before = self._sqlite.total_changes
+        try:
+            done = self._sqlite.execute(sql, params) if isinstance(params, dict) else self._sqlite.executemany(sql, params)
+            rows = done.fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT and time.perf_counter() > self._until:
+                raise TooLong from error
+            raise
+        finally:
+            self._until = math.inf
+        return Outcome(rows, self._sqlite.total_changes - before)
+
+    async def in_thread(self, sql: str, params: Params = NONE) -> Outcome:
+        """Execute a statement in the thread. A cancellation interrupts it, and is raised once the thread is through with it."""
+        return await self._by_thread(lambda: self.at_once(sql, params), self._sqlite.interrupt)
+
+    async def close(self) -> None:
+        """Close it: the last to leave a file writes its log into it, so the thread does that."""
+        try:
+            await self._by_thread(self._sqlite.close)
+        finally:
+            self._thread.shutdown(wait=False)
+
+    async def _by_thread(self, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
+        done = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            interrupt()
+            while not done.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([done])
+            done.exception()  # seen, so that it is not reported as lost
+            raise
+
+    def _is_over(self) -> bool:
+        return time.perf_counter() > self._until
