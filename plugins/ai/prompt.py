@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bot import Passage, Prompt, ToolSpec
 from plugins.ai.window import BYTES_PER_TOKEN, Window, estimate
@@ -151,7 +152,12 @@ def fitting(passages: Sequence[Passage], tokens: int) -> tuple[list[Passage], li
 
 def label(passage: Passage) -> str:
     """What a person reads as the origin of a passage, on one line; empty where it has none."""
-    return one_line(passage.citation or passage.source or passage.doc_id or "")
+    return _label(passage.citation or passage.source or passage.doc_id or "")
+
+
+@lru_cache(maxsize=1024)
+def _label(origin: str) -> str:
+    return one_line(origin)
 
 
 # ---------------------------------------------------------------------------------------------- text as data
@@ -159,8 +165,14 @@ def label(passage: Passage) -> str:
 
 def passage_line(n: int, passage: Passage) -> str:
     """`[n] (label) text`: the lines after the first are indented, so that none of them can begin a passage of its own."""
-    named = f"({_disarmed(label(passage))}) " if label(passage) else ""
-    return f"[{n}] {named}{_indented(as_data(passage.text.strip()))}"
+    return f"[{n}] {_passage(label(passage), passage.text)}"
+
+
+@lru_cache(maxsize=512)
+def _passage(label: str, text: str) -> str:
+    """A passage is found by many questions, and is made safe for the prompt once."""
+    named = f"({_disarmed(label)}) " if label else ""
+    return f"{named}{_indented(as_data(text.strip()))}"
 
 
 def fact_line(fact: str) -> str:
