@@ -96,7 +96,7 @@ def _headers(extra: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def tail(answer: str, passages: Sequence[Passage], gettext: Gettext) -> int | None:
     """Where the line (or list) of sources begins that the model wrote at the end by itself, or None."""
-    for found in _headers(_own_word(gettext))[0].finditer(answer):
+    for found in _headed(answer, gettext):
         if answer[: found.start()].strip() and _lists_sources(answer[found.end() :], passages) and not _in_code(answer, found.end()):
             return found.start()
     return None
@@ -110,13 +110,16 @@ def only_sources(answer: str, passages: Sequence[Passage], gettext: Gettext) -> 
 
 def possible_tail(text: str, passages: Sequence[Passage], gettext: Gettext) -> int | None:
     """Where such a line may begin in an answer that is still being written, or None."""
-    whole, partial = _headers(_own_word(gettext))
-    for found in whole.finditer(text):
+    for found in _headed(text, gettext):
         written, newline, _ = text[found.end() :].rpartition("\n")
         if not newline or _lists_sources(written, passages):
             return found.start()
-    unfinished = partial.search(text)
+    unfinished = _headers(_own_word(gettext))[1].search(text)
     return unfinished.start() if unfinished else None
+
+
+def _headed(text: str, gettext: Gettext) -> Iterator[re.Match[str]]:
+    return _headers(_own_word(gettext))[0].finditer(text) if ":" in text else iter(())
 
 
 def _own_word(gettext: Gettext) -> str:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 from bot import (
@@ -186,9 +187,7 @@ class Turns:
         return TurnContext(ai, update, question.lang, self.recall, opening.marks)
 
     def _style(self, passages: Sequence[Passage], lang: str) -> Style:
-        def gettext(message: str) -> str:
-            return self.translate(lang, message)
-
+        gettext = cache(partial(self.translate, lang))  # each fragment of an answer is compared with the same words
         return Style(passages, gettext, numbered=self.rag is not None, own_line=bool(self.rag and self.rag.append_sources))
 
     # ------------------------------------------------------------------------------------ reply
