@@ -46,7 +46,7 @@ class Formatted:
 
 def units(text: str) -> int:
     """How long Telegram takes a text to be: in UTF-16 units."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cleaned(text: str) -> str:

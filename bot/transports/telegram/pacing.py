@@ -27,7 +27,7 @@ class Pace:
 
     a_second: int = 30
     a_minute: int = 20
-    _flying: Counter[int] = field(default_factory=Counter)
+    _flying: set[int] = field(default_factory=set)  # chats; one message at a time goes to each
     _all: deque[float] = field(default_factory=deque)
     _chats: dict[int, float] = field(default_factory=dict)
     _groups: dict[int, deque[float]] = field(default_factory=dict)
@@ -35,11 +35,11 @@ class Pace:
 
     def wait(self, chat: int, now: float, *, spare: bool = False) -> float:
         """Seconds until a message may go to a chat; 0 for now. `spare`: it must leave room for others."""
-        if self._flying[chat]:
+        if chat in self._flying:
             return LOOK_AGAIN
         share = 1 - RESERVED if spare else 1.0
         waits = [
-            _window(self._all, int(self.a_second * share) - self._flying.total(), SECOND, now),
+            _window(self._all, int(self.a_second * share) - len(self._flying), SECOND, now),
             self._chats.get(chat, now - PER_CHAT) + PER_CHAT - now,
             self._paused.get(chat, now) - now,
         ]
@@ -49,13 +49,11 @@ class Pace:
 
     def begin(self, chat: int) -> None:
         """Note that a message goes now."""
-        self._flying[chat] += 1
+        self._flying.add(chat)
 
     def end(self, chat: int, now: float) -> None:
         """Note that it has arrived, or failed."""
-        self._flying[chat] -= 1
-        if not self._flying[chat]:
-            del self._flying[chat]
+        self._flying.discard(chat)
         self._all.append(now)
         self._chats[chat] = now
         if chat < 0:

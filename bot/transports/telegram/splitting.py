@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from bot.transports.telegram.formatting import Entity, Formatted
+from bot.transports.telegram.formatting import Entity, Formatted, units
 
 LIMIT = 4096  # UTF-16 units of a message
 CAPTION_LIMIT = 1024
@@ -19,6 +19,7 @@ BREAKS = (  # from the best place to cut to the least good; each ends where the 
     re.compile(r"\s+"),
 )
 WHOLE = ("text_link", "code", "bold", "italic", "url", "custom_emoji")  # not cut where there is another place
+BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
 JOINERS = "\u200d\ufe0f\u20e3"
 
 
@@ -28,7 +29,7 @@ def split(message: Formatted, *, limit: int = LIMIT, most_entities: int = MOST_E
     `limit` is at least 2. A part that ends inside a code block is continued by one in the next part, with its language.
     """
     text = message.text
-    offsets = [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
+    offsets = _offsets(text)
     entities = sorted(message.entities, key=lambda entity: (entity.offset, -entity.length))
     parts: list[Formatted] = []
     start = _past_blank_lines(text, 0)
@@ -37,6 +38,13 @@ def split(message: Formatted, *, limit: int = LIMIT, most_entities: int = MOST_E
         parts.append(_part(text, offsets, entities, start, end, most_entities))
         start = _past_blank_lines(text, end)
     return [part for part in parts if part.text.strip()]
+
+
+def _offsets(text: str) -> Sequence[int]:
+    """How many units come before each character, and before the end."""
+    if units(text) == len(text):
+        return range(len(text) + 1)
+    return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
 
 
 def _end(text: str, offsets: Sequence[int], entities: Sequence[Entity], start: int, limit: int, most: int) -> int:
@@ -98,5 +106,5 @@ def _part(text: str, offsets: Sequence[int], entities: Sequence[Entity], start: 
 
 def _past_blank_lines(text: str, at: int) -> int:
     """The start of the next line that has something on it; the spaces before its first word stay, as in code."""
-    match = re.compile(r"(?:[^\S\n]*\n)*").match(text, at)
+    match = BLANK_LINES.match(text, at)
     return match.end() if match else at
