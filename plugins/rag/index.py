@@ -108,6 +108,7 @@ class Index:
         self._blocks: list[tuple[Row, ...]] = []
         self._slots: dict[str, range] = {}
         self._alive = np.zeros(0, dtype=bool)
+        self._living = 0
         self._lexicon = Lexicon()
         self._staging = Lock()
         self._vectors = np.zeros((0, 0), dtype=np.float32)
@@ -116,7 +117,7 @@ class Index:
         self._numbers: dict[str | None, int] = {None: 0}
 
     def __len__(self) -> int:
-        return int(self._alive.sum())
+        return self._living
 
     @property
     def dimension(self) -> int:
@@ -194,7 +195,7 @@ class Index:
         for name, new in staged.slots.items():
             alive[new.start : new.stop] = True
             self._slots[name] = new
-        self._alive = alive
+        self._alive, self._living = alive, int(alive.sum())
 
     def give_vectors(self, vectors: Mapping[str, Array]) -> None:
         """Vectors for chunks that are there already, by `Chunk.digest`. Another dimension replaces all there were."""
