@@ -29,6 +29,8 @@ class Bounded:
     async def result(self) -> list[Any]:
         """What the work gave, or an empty list. What outlives its time is cancelled and not waited for."""
         if not self._task.done():
+            await asyncio.sleep(0)  # what need not wait for anything is done then, without a timer
+        if not self._task.done():
             left = None if self._until is None else max(0.0, self._until - asyncio.get_running_loop().time())
             await asyncio.wait({self._task}, timeout=left)
         if not self._task.done():
