@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import lru_cache
 from typing import Any
 
 from bot import (
@@ -187,7 +187,9 @@ class Turns:
         return TurnContext(ai, update, question.lang, self.recall, opening.marks)
 
     def _style(self, passages: Sequence[Passage], lang: str) -> Style:
-        gettext = cache(partial(self.translate, lang))  # each fragment of an answer is compared with the same words
+        def gettext(message: str) -> str:
+            return self.translate(lang, message)
+
         return Style(passages, gettext, numbered=self.rag is not None, own_line=bool(self.rag and self.rag.append_sources))
 
     # ------------------------------------------------------------------------------------ reply
@@ -304,5 +306,6 @@ def _again(stored: Mapping[str, Any], found: Found) -> Reply:
     return Reply(stored["text"], stored["answer"], citations=passages, cited=cited, facts=facts)
 
 
+@lru_cache(maxsize=1024)
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
