@@ -3,20 +3,12 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from aiogram.methods import DeleteMessage, EditMessageText, SendDocument, SendMessage, SendRichMessage
-from aiogram.types import (
-    BufferedInputFile,
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    InputRichMessage,
-    LinkPreviewOptions,
-    MessageEntity,
-    ReplyParameters,
-)
+from aiogram.methods import SendDocument
+from aiogram.types import BufferedInputFile
 
 from bot.errors import TransportError, TransportUnavailable, Undeliverable
 from bot.transports.telegram.api import Api, ChatMoved, Pause, Refused
@@ -31,6 +23,7 @@ from bot.values import Letter
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Keyboard = Mapping[str, Any]
 GRACE_SECONDS = 8.0  # what is being sent when the process stops may end
 NOT_MODIFIED = "message is not modified"
 LOST = ("message to edit not found", "message can't be edited", "message_id_invalid")
@@ -103,11 +96,11 @@ class Sending:
         """Whether the whole could be sent as a rich message, with its tables and formulas."""
         if units(letter.text) > RICH_UNITS:
             return False
-        message = InputRichMessage(markdown=cleaned(letter.text))
-        method = SendRichMessage(rich_message=message, reply_markup=self._keyboard(letter), **_where(letter, quotes=letter.quotes))
+        where, message = _where(letter, quotes=letter.quotes), {"markdown": cleaned(letter.text)}
         try:
             async with self._pacer.turn(chat):
-                await self._store.save(letter, [Part(await self._paused(chat, self._api.send(method)))])
+                call = self._api.send("sendRichMessage", **where, rich_message=message, reply_markup=self._keyboard(letter))
+                await self._store.save(letter, [Part(await self._paused(chat, call))])
         except Refused as error:
             log.info("letter %s: a rich message was refused, and it is sent plain: %s", letter.id, error)
             return False
@@ -120,9 +113,7 @@ class Sending:
             return []
         return [Part(part.message, final=False) for part in last.parts]
 
-    async def _one(
-        self, letter: Letter, chat: int, part: Formatted, sent: Sequence[Part], n: int, keyboard: InlineKeyboardMarkup | None
-    ) -> list[Part]:
+    async def _one(self, letter: Letter, chat: int, part: Formatted, sent: Sequence[Part], n: int, keyboard: Keyboard | None) -> list[Part]:
         """Send or edit one part, and note it: nothing comes between the two."""
         if n < len(sent):
             async with self._pacer.turn(chat):
@@ -139,20 +130,13 @@ class Sending:
 
     # ------------------------------------------------------------------------------------ one message
 
-    async def send(self, letter: Letter, part: Formatted, *, quotes: bool = False, keyboard: InlineKeyboardMarkup | None = None) -> int:
+    async def send(self, letter: Letter, part: Formatted, *, quotes: bool = False, keyboard: Keyboard | None = None) -> int:
         """Send one message now; its number. Refused with entities, it is sent without them, once; a topic that is gone is said."""
         chat, thread = address(letter.chat_key)
         for entities in formats_then_none(part):
-            method = SendMessage(
-                text=part.text,
-                entities=entities,
-                parse_mode=None,
-                link_preview_options=LinkPreviewOptions(is_disabled=True),
-                reply_markup=keyboard,
-                **_where(letter, quotes=quotes),
-            )
+            fields = {**_where(letter, quotes=quotes), **_said(part.text, entities, keyboard)}
             try:
-                return await self._paused(chat, self._api.send(method))
+                return await self._paused(chat, self._api.send("sendMessage", **fields))
             except Refused as error:
                 if thread is not None and any(word in str(error) for word in NO_TOPIC):
                     raise _TopicGone("the topic is gone or closed") from error
@@ -161,20 +145,12 @@ class Sending:
                 log.info("letter %s: its formatting was refused, and it is sent plain", letter.id)
         raise AssertionError("unreachable")
 
-    async def edit(self, chat: int, message: int, part: Formatted, *, keyboard: InlineKeyboardMarkup | None = None) -> bool:
+    async def edit(self, chat: int, message: int, part: Formatted, *, keyboard: Keyboard | None = None) -> bool:
         """Change one message now; False where it is not there any more. "Not modified" is success."""
         for entities in formats_then_none(part):
-            method = EditMessageText(
-                chat_id=chat,
-                message_id=message,
-                text=part.text,
-                entities=entities,
-                parse_mode=None,
-                link_preview_options=LinkPreviewOptions(is_disabled=True),
-                reply_markup=keyboard,
-            )
+            fields = {"chat_id": chat, "message_id": message, **_said(part.text, entities, keyboard)}
             try:
-                await self._paused(chat, self._api.call(method))
+                await self._paused(chat, self._api.ask("editMessageText", **fields))
             except Refused as error:
                 said = str(error)
                 if NOT_MODIFIED in said:
@@ -191,7 +167,7 @@ class Sending:
         """Take a message away, where that can be done."""
         with contextlib.suppress(TransportError):
             async with self._pacer.turn(chat):
-                await self._api.call(DeleteMessage(chat_id=chat, message_id=message))
+                await self._api.ask("deleteMessage", chat_id=chat, message_id=message)
 
     async def file(self, chat_key: str, name: str, data: bytes) -> None:
         """Send a file. Raises TransportError."""
@@ -200,7 +176,7 @@ class Sending:
         for attempt in range(3):
             try:
                 async with self._pacer.turn(chat, patience=30.0):
-                    await self._through(self._paused(chat, self._api.send(method)))
+                    await self._through(self._paused(chat, self._api.call(method)))
                 return
             except TransportUnavailable as error:
                 if attempt == 2 or error.seconds > 30:
@@ -220,15 +196,15 @@ class Sending:
         self._failures = 0
         return result
 
-    def _keyboard(self, letter: Letter) -> InlineKeyboardMarkup | None:
+    def _keyboard(self, letter: Letter) -> Keyboard | None:
         now, rows = self._clock(), []
         for choice in letter.choices:
             data = data_of(self._key, choice, owner=letter.user_id, chat_key=letter.chat_key, now_ms=now)
             if data is not None:
-                rows.append([InlineKeyboardButton(text=choice.label[:60], callback_data=data)])
+                rows.append([{"text": choice.label[:60], "callback_data": data}])
         if len(rows) == 2 and sum(len(choice.label) for choice in letter.choices) < 30:
             rows = [rows[0] + rows[1]]
-        return InlineKeyboardMarkup(inline_keyboard=rows[:50]) if rows else None
+        return {"inline_keyboard": rows[:50]} if rows else None
 
     async def _through(self, work: Awaitable[T]) -> T:
         """Let what was begun end although the process stops: else a message would be sent, and sent again at the next start."""
@@ -246,13 +222,18 @@ def _where(letter: Letter, *, quotes: bool) -> dict[str, Any]:
     """The fields of a call that say where a message goes, and to which it replies."""
     chat, thread = address(letter.chat_key)
     question = int(letter.question) if quotes and letter.question is not None and letter.question.isdigit() else 0
-    reply = ReplyParameters(message_id=question, allow_sending_without_reply=True) if question else None  # some messages have no number
+    reply = {"message_id": question, "allow_sending_without_reply": True} if question else None  # some messages have no number
     return {"chat_id": chat, "message_thread_id": thread, "reply_parameters": reply}
 
 
-def formats_then_none(part: Formatted) -> Sequence[list[MessageEntity] | None]:
+def _said(text: str, entities: Sequence[Mapping[str, Any]] | None, keyboard: Keyboard | None) -> dict[str, Any]:
+    """The fields of a call that say what a message says."""
+    return {"text": text, "entities": entities, "link_preview_options": {"is_disabled": True}, "reply_markup": keyboard}
+
+
+def formats_then_none(part: Formatted) -> Sequence[list[dict[str, Any]] | None]:
     """The entities to try a text with, one after the other: its own, and where those are refused, none."""
-    entities = [MessageEntity(**one.to_json()) for one in part.entities]
+    entities = [one.to_json() for one in part.entities]
     return [entities, None] if entities else [None]
 
 

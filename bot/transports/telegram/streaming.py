@@ -6,8 +6,6 @@ import logging
 import zlib
 from dataclasses import dataclass, field
 
-from aiogram.methods import SendChatAction, SendMessageDraft
-
 from bot.errors import TransportError, TransportUnavailable
 from bot.ports import ReplyStream
 from bot.transports.telegram.api import Api, Refused
@@ -131,11 +129,10 @@ class Streaming:
         chat, thread = address(letter.chat_key)
         part = _latest(text) if text.strip() else Formatted("")
         for entities in formats_then_none(part):
-            method = SendMessageDraft(
-                chat_id=chat, draft_id=number, message_thread_id=thread, text=part.text, entities=entities, parse_mode=None, can_stop=True
-            )
+            where = {"chat_id": chat, "message_thread_id": thread, "draft_id": number}
+            said = {"text": part.text, "entities": entities, "can_stop": True}
             try:
-                await self._api.call(method, seconds=CALL_SECONDS)
+                await self._api.ask("sendMessageDraft", seconds=CALL_SECONDS, **where, **said)
             except TransportUnavailable as error:
                 self._pacer.pause(chat, error.seconds)
             except TransportError as error:
@@ -191,7 +188,7 @@ class Streaming:
         """Show that an answer is being written; whether that works is of no weight."""
         chat, thread = address(letter.chat_key)
         with contextlib.suppress(TransportError):
-            await self._api.call(SendChatAction(chat_id=chat, action="typing", message_thread_id=thread), seconds=CALL_SECONDS)
+            await self._api.ask("sendChatAction", seconds=CALL_SECONDS, chat_id=chat, action="typing", message_thread_id=thread)
 
 
 def _latest(text: str) -> Formatted:

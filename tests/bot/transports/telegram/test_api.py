@@ -3,10 +3,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from aiogram.methods import GetMe, SendMessage
+from aiogram.methods import GetMe
 
-from bot.errors import BotError, ConfigurationError, TransportUnavailable, Undeliverable
+from bot.errors import BotError, ConfigurationError, TransportError, TransportUnavailable, Undeliverable
 from bot.transports.telegram.api import UNTOLD_WAIT, Api, ChatMoved, Conflict, Pause, Refused, Unauthorized
+from tests.bot.transports.telegram.conftest import recorded
 from tests.standins.telegram_server import TOKEN, Telegram, telegram_server
 
 
@@ -43,11 +44,51 @@ async def test_each_failure_is_one_of_ours(server: Telegram, fault: str, error: 
     server.faults["sendMessage"].append(fault)
     async with Api(TOKEN, base=server.url) as api:
         with pytest.raises(error) as raised:
-            await api.send(SendMessage(chat_id=1, text="muy privado"))
+            await api.send("sendMessage", chat_id=1, text="muy privado")
 
     shown = f"{raised.value!r} {raised.value.__cause__!r} {raised.value.__context__ if not raised.value.__suppress_context__ else ''}"
     assert TOKEN not in shown
     assert "muy privado" not in shown
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (200, b"[]", TransportUnavailable),
+        (200, b"null", TransportUnavailable),
+        (200, b"[" * 100_000, TransportUnavailable),
+        (200, b'{"result": 1}', TransportUnavailable),
+        (200, b'{"ok": false}', Refused),
+        (201, b'{"ok": "yes", "result": 1}', Refused),
+        (302, b'{"ok": true, "result": 1}', Refused),
+        (400, b'{"ok": false, "description": "\xff"}', TransportUnavailable),
+        (400, b'{"ok": false, "description": null, "parameters": null}', Refused),
+        (403, b"<html>blocked by a proxy</html>", TransportUnavailable),
+        (403, b'{"ok": false, "description": 5, "parameters": []}', Undeliverable),
+        (429, b'{"ok": false, "description": "retry after 0"}', Pause),
+        (500, b'{"ok": false}', TransportUnavailable),
+        (502, b"", TransportUnavailable),
+    ],
+)
+async def test_an_odd_answer_is_one_of_our_failures(status: int, body: bytes, error: type[BotError]) -> None:
+    """Whatever stands between the bot and Telegram, and whatever another server leaves out."""
+    async with recorded() as (wire, api):
+        wire.answers.append((status, body))
+        with pytest.raises(TransportError) as raised:
+            await api.ask("getMe")
+
+    assert type(raised.value) is error
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("7", 7), ('"7"', 7), ("1.2", 2), ("0", 9), ("null", 9), ("1e999", 9), ('"soon"', 9)])
+async def test_the_field_of_a_wait_may_be_odd(said: str, seconds: int) -> None:
+    """Never shorter than what is asked; what is no number is looked for in the words."""
+    async with recorded() as (wire, api):
+        wire.answers.append((429, f'{{"ok": false, "description": "retry after 9", "parameters": {{"retry_after": {said}}}}}'.encode()))
+        with pytest.raises(Pause) as raised:
+            await api.ask("getMe")
+
+    assert raised.value.seconds == seconds
 
 
 async def test_a_group_that_moved_says_where_to(server: Telegram) -> None:
@@ -55,7 +96,7 @@ async def test_a_group_that_moved_says_where_to(server: Telegram) -> None:
     server.migrated[-5] = -1005
     async with Api(TOKEN, base=server.url) as api:
         with pytest.raises(ChatMoved) as raised:
-            await api.send(SendMessage(chat_id=-5, text="x"))
+            await api.send("sendMessage", chat_id=-5, text="x")
 
     assert raised.value.new == -1005
 
