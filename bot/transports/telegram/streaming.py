@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import logging
 import zlib
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from bot.errors import TransportError, TransportUnavailable
 from bot.ports import ReplyStream
@@ -19,11 +21,11 @@ from bot.values import Letter
 
 log = logging.getLogger(__name__)
 
-THINKING_AFTER = 0.6  # seconds; what is answered sooner needs no sign of it
+THINKING_AFTER = 0.6  # seconds; of what is answered sooner nothing is shown, and no task is begun to show it
 DRAFT_EVERY = 1.1
 DRAFT_LASTS = 20.0  # Telegram lets a draft go after 30
 EDIT_EVERY = 3.1
-FIRST_EDIT_AFTER = 1.5
+FIRST_EDIT_AFTER = 0.9  # after that
 TYPING_EVERY = 4.5
 CALL_SECONDS = 10.0
 GRACE_SECONDS = 5.0
@@ -37,9 +39,9 @@ class _Shown:
     """What there is of an answer, and what of it is on the screen."""
 
     text: str = ""
-    over: bool = False
-    placed: bool = False
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    placed: bool = True  # until it is known that nothing of it stands in the chat
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    painter: "asyncio.Task[None] | None" = None
 
 
 class Streaming:
@@ -60,20 +62,21 @@ class Streaming:
 
     async def show(self, letter: Letter, fragments: ReplyStream) -> None:
         """Take all fragments and show them. Raises only what they raise; a platform that is away holds nothing up."""
-        shown = _Shown()
+        drafts = address(letter.chat_key)[0] > 0 and self._has_drafts
+        shown = _Shown(placed=not drafts)
         self._under_way[letter.id] = over = asyncio.Event()
-        paint = self._drafts if address(letter.chat_key)[0] > 0 and self._has_drafts else self._edits
-        painter = asyncio.create_task(paint(letter, shown))
+        timer = asyncio.get_running_loop().call_later(THINKING_AFTER, self._begin, self._drafts if drafts else self._edits, letter, shown)
         try:
             async for fragment in fragments:
                 shown.text += fragment
-                shown.changed.set()
         except Exception:
-            await self._ended(painter, shown)
+            timer.cancel()
+            await self._ended(shown)
             await self._withdraw(letter)
             raise
         finally:
-            await self._ended(painter, shown)
+            timer.cancel()
+            await self._ended(shown)
             del self._under_way[letter.id]
             over.set()
         if not shown.placed and not letter.revises and len(self.untouched) < MOST_UNTOUCHED:
@@ -84,10 +87,14 @@ class Streaming:
         if (over := self._under_way.get(letter_id)) is not None:
             await over.wait()
 
-    async def _ended(self, painter: "asyncio.Task[None]", shown: _Shown) -> None:
+    def _begin(self, paint: Callable[[Letter, _Shown], Coroutine[Any, Any, None]], letter: Letter, shown: _Shown) -> None:
+        shown.painter = asyncio.create_task(paint(letter, shown))
+
+    async def _ended(self, shown: _Shown) -> None:
         """Let a call that is under way end: one that came after the final text would spoil it."""
-        shown.over = True
-        shown.changed.set()
+        shown.over.set()
+        if (painter := shown.painter) is None:
+            return
         if not painter.done():
             await asyncio.wait({painter}, timeout=GRACE_SECONDS)
             painter.cancel()
@@ -109,8 +116,7 @@ class Streaming:
         chat, _ = address(letter.chat_key)
         number = zlib.crc32(letter.id.encode()) or 1
         painted, painted_at, loop = None, 0.0, asyncio.get_running_loop()
-        await _until_over(shown, THINKING_AFTER)
-        while not shown.over:
+        while not shown.over.is_set():
             stale = loop.time() - painted_at > self._draft_lasts
             if shown.text != painted or stale:
                 text = shown.text
@@ -154,8 +160,7 @@ class Streaming:
         parts, painted = await self._store.parts(letter.id), ""
         shown.placed = bool(parts)
         typed_at = 0.0
-        await _until_over(shown, THINKING_AFTER)
-        while not shown.over:
+        while not shown.over.is_set():
             now = asyncio.get_running_loop().time()
             try:
                 if shown.text.strip() and shown.text != painted and now - begun >= FIRST_EDIT_AFTER:
@@ -198,9 +203,6 @@ def _latest(text: str) -> Formatted:
 
 async def _until_over(shown: _Shown, seconds: float) -> None:
     """Wait; an answer that is complete ends it."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + seconds
-    while not shown.over and (left := until - loop.time()) > 0:
-        shown.changed.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(shown.changed.wait(), left)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await shown.over.wait()

@@ -10,7 +10,7 @@ import pytest
 from bot.errors import ModelError
 from bot.transports.telegram.pacing import Pace, Pacer
 from bot.transports.telegram.sending import Sending
-from bot.transports.telegram.store import Store
+from bot.transports.telegram.store import Part, Store
 from bot.transports.telegram.streaming import DRAFT_EVERY, DRAFT_LASTS, Streaming
 from bot.values import Letter
 from tests.bot.transports.telegram.conftest import unmoved, wired
@@ -73,6 +73,15 @@ async def test_a_quick_answer_needs_no_sign(stage: Stage) -> None:
     await stage.streaming.show(PRIVATE, Words("hola", every=0.01))
 
     assert stage.server.calls == []
+
+
+async def test_what_may_stand_in_a_group_is_looked_for(stage: Stage) -> None:
+    """Where the process died while an answer grew there, it answers anew, and sooner: the final text takes the place of what stands."""
+    await stage.store.save(GROUP, [Part(9, final=False)])
+    for letter in (GROUP, PRIVATE):
+        await stage.streaming.show(letter, Words("hola", every=0.01))
+
+    assert stage.streaming.untouched == {PRIVATE.id}
 
 
 async def test_thinking_comes_first_then_the_words(stage: Stage) -> None:
