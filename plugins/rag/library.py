@@ -83,7 +83,7 @@ def embedder(parts: Parts) -> Embedder:
 
 @asynccontextmanager
 async def _connected(parts: Parts) -> AsyncIterator[None]:
-    """The embedder's connection stays open as long as the bot runs."""
+    """The embedder's connection stays open as long as the bot runs, and what the library does in the background ends with it."""
     library = parts.find(Library)
     held = getattr(library, "connected", None)
     async with held() if held else nullcontext():

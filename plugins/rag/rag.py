@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -148,9 +148,17 @@ class Rag:
             if not await self._collection.embed_missing(store):
                 self._embedder_failed_at = time.monotonic()
 
-    def connected(self) -> AbstractAsyncContextManager[None]:
-        """Keep the embedder's connection open meanwhile."""
-        return self._collection.connected()
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        """Keep the embedder's connection open meanwhile; what goes on in the background ends with it, before the storage is closed."""
+        async with self._collection.connected():
+            try:
+                yield
+            finally:
+                if going_on := [task for task in (self._building, self._embedding) if task is not None and not task.done()]:
+                    for task in going_on:
+                        task.cancel()
+                    await asyncio.wait(going_on)
 
     # ------------------------------------------------------------------------------------ building
 

@@ -175,6 +175,25 @@ async def test_questions_at_once_build_the_index_once(docs: Path) -> None:
     assert sum("Aceptamos" in text for text in embedder.texts) == 1
 
 
+async def test_nothing_goes_on_after_its_end(docs: Path) -> None:
+    """A build that whoever asked left behind ends with the rest, and the next process builds anew."""
+    embedder = Counting()
+    embedder.open.clear()
+    rag = create_rag(documents=["docs"], cwd=docs, embeddings=embedder, persist_path="index.db")
+    before = asyncio.all_tasks()
+    async with asyncio.timeout(20), rag.connected():
+        impatient = asyncio.create_task(rag.warmup())
+        await embedder.asked.wait()
+        impatient.cancel()
+        await asyncio.wait([impatient])
+        left = asyncio.all_tasks() - before
+    again = create_rag(documents=["docs"], cwd=docs, embeddings=Counting(), persist_path="index.db")
+
+    assert left
+    assert asyncio.all_tasks() == before
+    assert len(await again.retrieve("Bizum", top_k=1)) == 1
+
+
 # ---------------------------------------------------------------------------------------------- failing
 
 
