@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 URGENT = ("stop", "button")  # these pass the queue of their chat, and do not wait for a slot
 AT_ONCE = 32  # rows under way of each queue, over all chats
 POLL_SECONDS = 1.0  # how soon a row is seen that another process put
-DRAIN_SECONDS = 5.0  # how long a stop waits for what is being sent
+DRAIN_SECONDS = 8.0  # how long a stop waits for what is being sent
 ROUNDS_BETWEEN_PRUNING = 360  # of RENEW_SECONDS: an hour
 
 
