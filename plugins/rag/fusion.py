@@ -1,6 +1,8 @@
 """Which chunks answer, in what order: the lexical and the dense scores of every chunk made one. Pure."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -49,9 +51,11 @@ def carried(own: Array, before: Sequence[Array]) -> Array:
     question's own best, so that a change of topic does not drown in what was asked before. A question without a word of its own has only
     what came before.
     """
-    history = sum((scores * FADING**age for age, scores in enumerate(before, start=1)), start=np.zeros_like(own))
-    most, least = own.max(initial=0.0), history.max(initial=0.0)
-    return own + history * (min(1.0, most / least) if most and least else 1.0)
+    if not len(own) or not before:
+        return own
+    history = reduce(add, (scores * FADING**age for age, scores in enumerate(before, start=1)))
+    most, least = own[own.argmax()], history[history.argmax()]
+    return np.asarray(own + history * (min(1.0, most / least) if most and least else 1.0))
 
 
 def joined(shares: Sequence[Array], weights: Sequence[float]) -> Array:
@@ -67,8 +71,7 @@ def joined(shares: Sequence[Array], weights: Sequence[float]) -> Array:
 
 def best(order: Array, allowed: Array, count: int) -> Array:
     """The `count` allowed slots of the highest order, best first; of equals, the older first."""
-    values = order.copy()
-    np.copyto(values, -np.inf, where=~allowed)
+    values = np.where(allowed, order, -np.inf)
     if count > FEW:
         least = np.partition(values, len(values) - count)[len(values) - count] if len(values) > count else -np.inf
         slots = np.flatnonzero(values >= max(least, np.finfo(values.dtype).min))
@@ -96,4 +99,4 @@ def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None,
         reached, least, needed = cosine[slots] + SHARE_LIFT * share[slots], bar - below, bar
         if abroad is not None:
             reached = reached + ABROAD * abroad
-    return np.asarray(slots[reached >= least]) if reached.max() >= needed else slots[:0]
+    return np.asarray(slots[reached >= least]) if reached[reached.argmax()] >= needed else slots[:0]

@@ -275,8 +275,11 @@ class Index:
         scores = share if score is None else score[slots]
         kept = np.arange(len(slots))
         if min_score is None:
-            abroad = np.array([None not in (language, chunk.language) and chunk.language != language for chunk in chunks], dtype=bool)
-            kept = fitting(kept, share, None if cosine is None else cosine[slots], bar, abroad=abroad)
+            if cosine is None:
+                kept = fitting(kept, share, None, None)
+            else:
+                abroad = np.array([None not in (language, chunk.language) and chunk.language != language for chunk in chunks], dtype=bool)
+                kept = fitting(kept, share, cosine[slots], bar, abroad=abroad)
             if told.leans and not len(kept):
                 kept = fitting(np.arange(len(slots)), share, None, None)
         return [chunks[place].passage(round(min(float(scores[place]), 1.0), 6)) for place in kept.tolist()]
@@ -306,7 +309,7 @@ class Index:
         asked = [self._lexicon.score(text, alive) for text in (question, *previous)]
         size = min(len(alive), *(len(scores.bm25) for scores in asked))  # another thread may be adding
         own, *before = (scores.bm25[:size] for scores in asked)
-        return _Words(carried(own, before) if before else own, asked, bool(previous) and is_follow_up(question))
+        return _Words(carried(own, before), asked, bool(previous) and is_follow_up(question))
 
 
 @dataclass(frozen=True, slots=True)
