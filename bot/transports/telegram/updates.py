@@ -137,10 +137,18 @@ def _message(raw: Raw, message: Raw, me: Me, commands: Collection[str], *, edite
         return Nothing("for another bot")
     is_group = kind != "private"
     ours = not is_group or addressed(text, entities_of(message), message, me, commands)
-    update = _update(raw, message, me, sender=sender, is_group=is_group, addressed=ours, kind="edited" if edited else "message")
     said = without_call(text, entities_of(message), me) if is_group else text
-    update = _told(replace(update, attachments=files, other=other), message, said)
-    return update if edited else replace(update, part=_part(message, text))
+    return _update(
+        raw,
+        message,
+        me,
+        sender=sender,
+        is_group=is_group,
+        addressed=ours,
+        kind="edited" if edited else "message",
+        part="" if edited else _part(message, text),
+        **_told(message, said, files, other),
+    )
 
 
 def sender_of(message: Raw) -> str | None:
@@ -160,7 +168,9 @@ def _update(
     is_group: bool,
     addressed: bool,
     kind: Literal["message", "edited", "button", "stop"],
+    **told: Any,
 ) -> Update:
+    """The update with what every message says of itself, and what else it `told`."""
     chat = number(mapping(message, "chat"), "id")
     thread = message.get("message_thread_id") if message.get("is_topic_message") else None
     return Update(
@@ -176,19 +186,21 @@ def _update(
         message=str(number(message, "message_id")),
         room=chat_key(chat) if is_group else None,
         hears_all=me.hears_all or not is_group,
+        **told,
     )
 
 
-def _told(update: Update, message: Raw, said: str) -> Update:
-    """The same with what was said, what it refers to, and what of it is the person's own."""
+def _told(message: Raw, said: str, files: tuple[Attachment, ...], other: str | None) -> dict[str, Any]:
+    """The fields of an update for what was said, what it refers to, and what of it is the person's own."""
+    told = {"text": said, "attachments": files, "other": other}
     if "forward_origin" in message or "forward_from" in message or "forward_date" in message:
-        return replace(update, text="", quoted=said or None, evidence="")
+        return {**told, "text": "", "quoted": said or None, "evidence": ""}
     replied = replied_to(message)
-    quoted = words(optional(message, "quote"), "text") or _words_of(replied)
-    if update.attachments or not (said.startswith("/") or replied.get("photo")):
-        return replace(update, text=said, quoted=quoted or None)
-    other = update.other or ("photo" if replied.get("photo") and not said.startswith("/") else None)
-    return replace(update, text=said, quoted=quoted or None, attachments=_attachments(replied), other=other)
+    told["quoted"] = words(optional(message, "quote"), "text") or _words_of(replied) or None
+    if files or not (said.startswith("/") or replied.get("photo")):
+        return told
+    other = other or ("photo" if replied.get("photo") and not said.startswith("/") else None)
+    return {**told, "attachments": _attachments(replied), "other": other}
 
 
 def _words_of(message: Raw) -> str:
