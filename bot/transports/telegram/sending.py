@@ -60,7 +60,10 @@ class Sending:
         self._failures = 0  # in a row, over all chats
 
     async def deliver(self, letter: Letter, *, untouched: bool = False) -> None:
-        """Send what of a letter was not sent yet; with `untouched`, nothing was. Raises TransportUnavailable and Undeliverable."""
+        """Send what of a letter was not sent yet; with `untouched`, nothing was. Raises TransportUnavailable and Undeliverable.
+
+        Whoever calls it lets it end when the process stops: a message that was sent and not noted would be sent again at the next start.
+        """
         chat, _ = address(letter.chat_key)
         if f"telegram:{chat}" in self._store.absent:
             raise Undeliverable("the bot may not write there")
@@ -78,7 +81,7 @@ class Sending:
 
     async def _deliver(self, letter: Letter, chat: int, untouched: bool) -> None:
         sent = [] if untouched else await self._store.parts(letter.id) or await self._revised(letter)
-        if not sent and self._rich and letter.markdown and _renders_better(letter.text) and await self._through(self._richly(letter, chat)):
+        if not sent and self._rich and letter.markdown and _renders_better(letter.text) and await self._richly(letter, chat):
             return
         parts = split(formatted(letter.text) if letter.markdown else plain(letter.text))
         for n, part in enumerate(parts):
@@ -86,7 +89,7 @@ class Sending:
                 continue
             last = n == len(parts) - 1
             keyboard = self._keyboard(letter) if last else None
-            sent = await self._through(self._one(letter, chat, part, sent, n, keyboard))
+            sent = await self._one(letter, chat, part, sent, n, keyboard)
         for surplus in sent[len(parts) :]:
             await self.remove(chat, surplus.message)
         if len(sent) > len(parts):
@@ -207,7 +210,7 @@ class Sending:
         return {"inline_keyboard": rows[:50]} if rows else None
 
     async def _through(self, work: Awaitable[T]) -> T:
-        """Let what was begun end although the process stops: else a message would be sent, and sent again at the next start."""
+        """Let what was begun end although the process stops: else a file would be sent, and sent again at the next start."""
         task = asyncio.ensure_future(work)
         try:
             return await asyncio.shield(task)
