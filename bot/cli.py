@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import gc
 import io
 import json
 import logging
@@ -33,6 +34,7 @@ OK, FAILED, MISUSED, NO_STORAGE, NO_MODEL = 0, 1, 2, 3, 4
 LOG = "sabio.log"  # in the folder of the data, while a person is at the keys
 ASKING = "console:ask"  # the chat of `ask`: the terminal chat's window is its own
 SECONDS_BETWEEN_PROGRESS = 2.0
+YOUNG_OBJECTS = 10_000  # that the collector lets come together: a turn makes some thousands, and nearly all go by themselves
 
 Gettext = Callable[[str], str]
 
@@ -47,12 +49,23 @@ def main(arguments: Sequence[str]) -> int:
         parsed = _parser(_).parse_args(arguments or ["run"])
         configuration = configure(variables)
         redaction = log.set_up(configuration.settings.log_level, secrets=configuration.secrets)
-        return int(asyncio.run(parsed.run(configuration, parsed, _)))
+        loop_factory = loops_for(configuration.settings) if parsed.run is _run else None
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return int(runner.run(parsed.run(configuration, parsed, _)))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BotError as error:
         print(f"sabio: {redaction.clean(str(error))}", file=sys.stderr)
         return _exit_code(error)
+
+
+def loops_for(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """What makes the event loop of the bot: uvloop where many are served at once. None stands for the standard one."""
+    if settings.telegram_token is None or sys.platform == "win32":  # there is no uvloop for Windows
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
 
 
 def _make_writable() -> None:
@@ -232,6 +245,7 @@ def _console(bot: Bot, name: str, gettext: Gettext) -> Console:
 async def _running(bot: Bot) -> AsyncIterator[None]:
     chat = asyncio.current_task()
     warming = asyncio.create_task(bot.warm_up())  # people are answered meanwhile: the first question waits for it, within its time-out
+    warming.add_done_callback(lambda _: _leave_alone_what_stays())
     working = asyncio.create_task(bot.run())
     working.add_done_callback(lambda task: None if task.cancelled() or chat is None else chat.cancel())
     try:
@@ -241,6 +255,12 @@ async def _running(bot: Bot) -> AsyncIterator[None]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def _leave_alone_what_stays() -> None:
+    """What is there after the start stays: the collector of cycles need not go through modules, catalogs and the index again and again."""
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    gc.freeze()
 
 
 @asynccontextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli import FAILED, MISUSED, NO_STORAGE, OK, main
+from bot.cli import FAILED, MISUSED, NO_STORAGE, OK, loops_for, main
+from bot.settings import Settings
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -207,3 +208,14 @@ def test_nothing_to_measure_by(run: Run, tmp_path: Path, arguments: list[str], s
 
     assert code == MISUSED
     assert said in err
+
+
+def test_many_are_served_by_a_faster_loop() -> None:
+    """Where a platform is configured; the terminal does not pay for importing it."""
+    served = loops_for(Settings.model_validate({"telegram_token": "1:abc"}))
+    assert served is not None
+    loop = served()
+    loop.close()
+
+    assert type(loop).__module__.startswith("uvloop") == (sys.platform != "win32")
+    assert loops_for(Settings()) is None

@@ -28,6 +28,7 @@ HEAVY = {
     "pypdfium2",
     "pywa",
     "rich",
+    "uvloop",
 }
 
 
