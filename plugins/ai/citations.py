@@ -20,7 +20,7 @@ _DIGITS = re.compile(r"\d+")
 _BEFORE = re.compile(r"[ \t]*\Z")
 # Without any of these all that is no prose is spans of code in single backticks; where every line has an even number of those, each span
 # ends in its own line, whatever that line is a part of, and no parser has to tell where.
-_MORE_THAN_SPANS = re.compile(r"[<\t]|~~~|\]\(|\]:| {4}|``|\\`")
+_MORE_THAN_SPANS = ("<", "\t", "    ", "~~~", "``", "\\`", "](", "]:")
 _LINE_END = re.compile(r"[\r\n]")
 _STAND_IN = re.compile("\ue000(\\d+)\ue001")
 
@@ -167,7 +167,7 @@ def _numbers(mark: str, known: int) -> tuple[int, ...]:
 
 def _outside_code_and_links(answer: str, marks: Sequence[re.Match[str]]) -> set[int]:
     """Which marks stand in prose: each is given a number that Markdown leaves alone, and the tokens of prose are searched for them."""
-    if not _MORE_THAN_SPANS.search(answer) and not any(line.count("`") % 2 for line in _LINE_END.split(answer)):
+    if not any(sign in answer for sign in _MORE_THAN_SPANS) and not any(line.count("`") % 2 for line in _LINE_END.split(answer)):
         return {i for i, mark in enumerate(marks) if answer.count("`", 0, mark.start()) % 2 == 0}
     pieces, at = [], 0
     for i, mark in enumerate(marks):
