@@ -277,7 +277,7 @@ class PostgreSQL:
 
         A cancellation that comes while it commits is raised when it has: then what was written stays.
         """
-        async with self._writing.turn():
+        async with self._writing:
             tx = _Transaction(
                 self._pool, begin=self._begin, seconds=self._seconds, where=self._where, agent_id=self.agent_id, tables=self._migrates
             )
@@ -312,7 +312,7 @@ class PostgreSQL:
         def note(_connection: object, message: asyncpg.PostgresLogMessage) -> None:
             skipped.append(message)
 
-        async with self._writing.turn():
+        async with self._writing:
             with _storage_errors(self._where):
                 async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
                     connection.add_log_listener(note)

@@ -11,8 +11,8 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,14 @@ AT_A_STRETCH = 32  # statements until others get their turn on the event loop
 CHECKPOINT_ROWS = 500  # changed, until the log goes into the file: about a thousand pages of it
 SCRUB_TRIES, TRY_SECONDS = 10, 0.05
 NO_PARAMS: Params = {}
+HINTS = {  # by what SQLite says
+    "unable to open database file": "check that its folder exists and may be written",
+    "attempt to write a readonly database": "check that the file and its folder may be written",
+    "database or disk is full": "make room on the disk",
+    "disk I/O error": "check that the disk works and has room",
+    "file is not a database": "it is something else; name another file",
+    "database is locked": "another process is writing to it; try again when that is done",
+}
 
 
 @asynccontextmanager
@@ -198,7 +206,7 @@ class SQLite:
             if self._alone:
                 if self._open is None or self._inside.get() is self._open:
                     return self._writer.at_once(sql, filled)
-                async with self._writing.turn():
+                async with self._writing:
                     return self._writer.at_once(sql, filled)
             if not self._is_long(sql):
                 try:
@@ -216,7 +224,7 @@ class SQLite:
         self._writing.refuse_holder()
         with _storage_errors(self._where):
             filled = _filled(params, self.agent_id)
-            async with self._writing.turn():
+            async with self._writing:
                 outcome = await self._write(sql, filled)
         self._note_changed(outcome.changed)
         return _rows(outcome)
@@ -233,7 +241,7 @@ class SQLite:
     async def transaction(self) -> AsyncIterator[Transaction]:
         """One writer at a time; an exception or a cancellation rolls back. It begins with its first statement."""
         await self._let_others()
-        async with self._writing.turn():
+        async with self._writing:
             tx = self._open = _Transaction(self._writer, self._where, self.agent_id)
             self._inside.set(tx)  # never reset: it counts while this transaction is the open one
             try:
@@ -272,7 +280,7 @@ class SQLite:
     async def _write_back(self) -> None:
         """Bring the log into the file, so that it does not grow: in the thread, since it waits for the disk."""
         try:
-            async with self._writing.turn():
+            async with self._writing:
                 self._changed = 0
                 await self._writer.in_thread("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.Error as error:  # it stays in the log, where it is as safe, until the next time
@@ -293,7 +301,7 @@ class SQLite:
         for attempt in range(SCRUB_TRIES):
             if attempt:
                 await asyncio.sleep(TRY_SECONDS)
-            async with self._writing.turn(), self._reading_far:
+            async with self._writing, self._reading_far:
                 if await self._scrubbed():
                     return True
         return False
@@ -315,20 +323,19 @@ class SQLite:
         return bool(rows) and rows[0]["busy"] == 0
 
 
-@contextmanager
-def _storage_errors(where: str) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError, OverflowError) as error:
-        hint = {
-            "unable to open database file": "check that its folder exists and may be written",
-            "attempt to write a readonly database": "check that the file and its folder may be written",
-            "database or disk is full": "make room on the disk",
-            "disk I/O error": "check that the disk works and has room",
-            "file is not a database": "it is something else; name another file",
-            "database is locked": "another process is writing to it; try again when that is done",
-        }.get(str(error), "")
-        raise StorageError(f"the database {where!r}: {error}" + (f": {hint}" if hint else "")) from error
+class _storage_errors:  # noqa: N801 - used as a function is; as a generator it would cost as much as a short statement
+    """What SQLite raises inside of it comes out as a StorageError that says what to do."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error | OSError | OverflowError):
+            hint = HINTS.get(str(error), "")
+            raise StorageError(f"the database {self._where!r}: {error}" + (f": {hint}" if hint else "")) from error
 
 
 def _filled(params: Params, agent_id: str) -> dict[str, Any]:

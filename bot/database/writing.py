@@ -1,8 +1,7 @@
 """What both engines make of writing: one at a time, nothing more after a failure, and an end that no cancellation cuts short."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 from typing import Any, Literal, TypeVar
 
 from bot.errors import StorageError
@@ -12,22 +11,20 @@ State = Literal["new", "open", "failed", "over"]
 
 
 class OneWriter:
-    """Lets the tasks of this process write one after the other. Raises RuntimeError for one that would wait for itself."""
+    """Lets the tasks of this process write one after the other: `async with`. Raises RuntimeError for one that would wait for itself."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._holder: asyncio.Task[Any] | None = None
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Held while one writes."""
+    async def __aenter__(self) -> None:
         self.refuse_holder()
-        async with self._lock:
-            self._holder = asyncio.current_task()
-            try:
-                yield
-            finally:
-                self._holder = None
+        await self._lock.acquire()
+        self._holder = asyncio.current_task()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._holder = None
+        self._lock.release()
 
     def refuse_holder(self) -> None:
         """Raise RuntimeError in the task that holds the turn."""
