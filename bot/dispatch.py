@@ -4,16 +4,15 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from bot.accepting import Joins, put, stands_alone, take
 from bot.errors import BotError, StorageError, SubjectErased, TransportUnavailable, Undeliverable
 from bot.handling import Core, Handling, for_log, stopping
 from bot.inbox import MOST_ATTEMPTS, RENEW_SECONDS, Entry, Queue, job_of
-from bot.ports import Delivers, ReplyStream, Revises, Sends
+from bot.ports import Delivers, ReplyStream, Sends
 from bot.values import Letter, Update
 
 log = logging.getLogger(__name__)
@@ -21,6 +20,7 @@ log = logging.getLogger(__name__)
 URGENT = ("stop", "button")  # these pass the queue of their chat, and do not wait for a slot
 AT_ONCE = 32  # rows under way of each queue, over all chats
 POLL_SECONDS = 1.0  # how soon a row is seen that another process put
+FULL_SECONDS = 0.02  # where rows wait for a slot, those slots that are free again by then are filled together
 DRAIN_SECONDS = 8.0  # how long a stop waits for what is being sent
 ROUNDS_BETWEEN_PRUNING = 360  # of RENEW_SECONDS: an hour
 
@@ -29,7 +29,8 @@ ROUNDS_BETWEEN_PRUNING = 360  # of RENEW_SECONDS: an hour
 class _Lane:
     """One queue and the work of its rows. `via` is what this process has for them; `busy` counts those under way, but for urgent ones.
 
-    `unnoted` is how rows ended that the database did not take: they stay claimed, and their leases are renewed, until it does.
+    `full`: rows may wait for a slot. `tasks` is there while rows are taken. `unnoted` is how rows ended that the database did not take:
+    they stay claimed, and their leases are renewed, until it does.
     """
 
     queue: Queue
@@ -37,7 +38,14 @@ class _Lane:
     via: Collection[str]
     urgent: tuple[str, ...] = ()
     busy: int = 0
+    full: bool = False
+    tasks: asyncio.TaskGroup | None = None
     unnoted: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
+
+    @property
+    def free(self) -> int:
+        """How many more may be under way."""
+        return AT_ONCE - self.busy
 
     async def note(self) -> None:
         """Note what was not noted. Raises StorageError where that still cannot be."""
@@ -53,6 +61,7 @@ class Dispatcher:
         self._core = core
         self._answering: dict[str, ReplyStream] = {}
         self._open_lines: set[str] = set()
+        self._sending: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._at_work: Counter[str] = Counter()  # by line: a row under way says no more whose it is once that person is erased
         self._jobs = _Lane(core.jobs.queue, self._job, core.registry.jobs)
@@ -115,30 +124,40 @@ class Dispatcher:
     # ------------------------------------------------------------------------------------ loops
 
     async def _consume(self, lane: _Lane) -> None:
-        queue = lane.queue
-        async with asyncio.TaskGroup() as under_way:
-            while True:
-                queue.wake.clear()
-                try:
-                    await lane.note()
-                    while entries := await self._claim(lane):
-                        for entry in entries:
-                            lane.busy += entry.kind not in lane.urgent
-                            under_way.create_task(self._one(lane, entry))
-                    due = await queue.next_due_ms()
-                except StorageError as error:  # a disk that is full, or a database that is locked, may be well again in a moment
-                    log.error("storage: %s", error)
-                    due = None
-                wait = POLL_SECONDS if due is None else min(POLL_SECONDS, max(due, 1) / 1000)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(wait):  # wait_for of Python 3.11 can swallow a cancellation
-                        await queue.wake.wait()
+        queue, timely = lane.queue, False
+        async with asyncio.TaskGroup() as lane.tasks:
+            try:
+                while True:
+                    queue.look()
+                    try:
+                        await lane.note()
+                        await self._claim(lane)
+                        if not timely:
+                            await queue.look_ahead()
+                    except StorageError as error:  # a disk that is full, or a database that is locked, may be well again in a moment
+                        log.error("storage: %s", error)
+                    timely = await queue.wait(POLL_SECONDS)
+            finally:
+                lane.tasks = None
+                if lane is self._outbox and self._sending:  # what is not sent to its end, the next start sends again
+                    await asyncio.wait(self._sending, timeout=DRAIN_SECONDS)
 
-    async def _claim(self, lane: _Lane) -> list[Entry]:
-        free = AT_ONCE - lane.busy
-        if free <= 0 and not lane.urgent:
-            return []
-        return await lane.queue.claims(max(free, 1), urgent=lane.urgent, only_urgent=free <= 0, via=lane.via)
+    async def _claim(self, lane: _Lane) -> None:
+        """Start on what waits, as far as there are slots."""
+        while True:
+            most, lane.full = max(lane.free, 1), lane.free <= 0
+            if lane.full and not lane.urgent:
+                return
+            entries = await lane.queue.claims(most, urgent=lane.urgent, only_urgent=lane.full, via=lane.via)
+            for entry in entries:
+                self._start(lane, entry)
+            if len(entries) < most:
+                return
+
+    def _start(self, lane: _Lane, entry: Entry) -> None:
+        lane.busy += entry.kind not in lane.urgent
+        assert lane.tasks is not None
+        lane.tasks.create_task(self._one(lane, entry))
 
     async def _one(self, lane: _Lane, entry: Entry) -> None:
         self._at_work[entry.line] += 1
@@ -152,9 +171,13 @@ class Dispatcher:
             await self._failed(lane, entry, error)
         finally:
             lane.busy -= entry.kind not in lane.urgent
-            self._at_work -= Counter([entry.line])  # and without those that are at none
-        lane.queue.notify()
-        if lane.queue is self._core.jobs.queue:
+            self._at_work[entry.line] -= 1
+            if not self._at_work[entry.line]:
+                del self._at_work[entry.line]
+        if lane.full:
+            lane.full = False
+            asyncio.get_running_loop().call_later(FULL_SECONDS, lane.queue.notify)
+        if lane is self._jobs:
             self._core.jobs.finished()
         self._changed.set()
         self._changed = asyncio.Event()
@@ -189,6 +212,23 @@ class Dispatcher:
                 log.error("storage: %s", error)
             rounds += 1
 
+    # ------------------------------------------------------------------------------------ Sender
+
+    @property
+    def may_claim(self) -> bool:
+        """Whether there is a slot for a reply that is put as claimed."""
+        return self._outbox.tasks is not None and self._outbox.free > 0
+
+    def send(self, entry: Entry) -> None:
+        """Send a reply that was put as claimed, now that it is stored. After a stop, `run` gives it back."""
+        if self._outbox.tasks is not None:
+            self._start(self._outbox, entry)
+
+    def give_back(self, entry: Entry) -> None:
+        """Let go of a reply of which nobody knows whether it is stored."""
+        self._outbox.unnoted.append(partial(self._core.outbox.release, entry))
+        self._core.outbox.notify()
+
     # ------------------------------------------------------------------------------------ the three kinds of work
 
     async def _update(self, entry: Entry) -> None:
@@ -197,19 +237,25 @@ class Dispatcher:
             if stream := self._answering.get(update.chat_key):
                 await stream.stop()
         elif update.kind != "edited" or await self._may_revise(update):
-            handling = Handling(self._core, update, self._answering)
+            handling = Handling(self._core, update, self._answering, sender=self)
             if entry.attempts > MOST_ATTEMPTS:  # each time it was claimed, the process died
                 await handling.apologise(BotError(f"given up after {entry.attempts - 1} attempts"), directly=True)
             else:
                 await handling.run(last_try=entry.attempts == MOST_ATTEMPTS)
-        await self._core.inbox.done(entry.id)
+        await self._core.inbox.done(entry.id, line=entry.line)
 
     async def _send(self, entry: Entry) -> None:
-        transport = self._core.transports[entry.via]
         if _is_given_up(entry):
-            await self._core.outbox.failed(entry.id)
-        else:
-            await _drained(self._deliver(transport, entry) if isinstance(transport, Delivers) else self._say(transport, entry))
+            await self._core.outbox.failed(entry.id, line=entry.line)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._sending.add(task)
+        try:
+            transport, ways = self._core.transports[entry.via], self._core.ways(entry.via)
+            await (self._deliver(ways.delivers, entry) if ways.delivers else self._say(transport, entry))
+        finally:
+            self._sending.discard(task)
 
     async def _say(self, transport: Sends, entry: Entry) -> None:
         await transport.send(entry.line, entry.payload["text"], reply_to=entry.payload.get("reply_to"))
@@ -224,33 +270,33 @@ class Dispatcher:
             await outbox.release(entry, wait_ms=int(error.seconds * 1000))
         except Undeliverable as error:
             log.info("outbox %s cannot be delivered: %s", entry.id, error)
-            await outbox.failed(entry.id)
+            await outbox.failed(entry.id, line=entry.line)
         else:
             await self._sent(entry)
 
     async def _sent(self, entry: Entry) -> None:
         """Note that a reply was sent; it is not sent again because that has to wait."""
         try:
-            await self._core.outbox.done(entry.id)
+            await self._core.outbox.done(entry.id, line=entry.line)
         except StorageError as error:
             log.error("storage: %s", error)
-            self._outbox.unnoted.append(partial(self._core.outbox.done, entry.id))
+            self._outbox.unnoted.append(partial(self._core.outbox.done, entry.id, line=entry.line))
 
     async def _may_revise(self, update: Update) -> bool:
-        transport: object = self._core.transports.get(update.transport)
-        return isinstance(transport, Revises) and await transport.may_revise(update)
+        revises = self._core.ways(update.transport).revises
+        return revises is not None and await revises.may_revise(update)
 
     async def _job(self, entry: Entry) -> None:
         job = job_of(entry)
         run = self._core.registry.jobs[job.kind]
         if _is_given_up(entry):
-            await self._core.jobs.queue.failed(entry.id)
+            await self._core.jobs.queue.failed(entry.id, line=entry.line)
             return
         try:
             await run(self._core.parts, job)
         except SubjectErased:
             log.info("job %s: its subject was erased", job.id)
-        await self._core.jobs.queue.done(entry.id)
+        await self._core.jobs.queue.done(entry.id, line=entry.line)
 
 
 def _is_given_up(entry: Entry) -> bool:
@@ -259,18 +305,6 @@ def _is_given_up(entry: Entry) -> bool:
         return False
     log.error("%s %s is given up after %d attempts", entry.kind, entry.id, entry.attempts - 1)
     return True
-
-
-async def _drained(work: Coroutine[Any, Any, None]) -> None:
-    """Let what is being sent when the process stops be sent and noted, for a while: else the next start sends it again."""
-    task = asyncio.create_task(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if stopping():
-            await asyncio.wait([task], timeout=DRAIN_SECONDS)
-            task.cancel()
-        raise
 
 
 async def _to_its_end(work: Awaitable[None]) -> None:

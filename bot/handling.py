@@ -6,13 +6,15 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, cast
+from functools import cached_property
+from typing import Any, Protocol, cast
 
+from bot.beginning import Beginning, begin
 from bot.context import Context, Handler
 from bot.errors import BadRequest, BotError, NotAllowed, StorageError, SubjectErased, TransportError
 from bot.fence import SubjectFence
 from bot.i18n import Catalogs, detect
-from bot.inbox import JobQueue, Queue
+from bot.inbox import Entry, JobQueue, NewRow, Queue
 from bot.log import Counters
 from bot.personal_data import Everyone, Profile
 from bot.ports import (
@@ -26,6 +28,7 @@ from bot.ports import (
     Moderated,
     Recall,
     ReplyStream,
+    Revises,
     Sends,
     Streams,
     Transaction,
@@ -61,6 +64,58 @@ class Core:
     parts: Parts
     bot: Any
     transports: dict[str, Sends] = field(default_factory=dict)
+    _ways: dict[str, "Ways"] = field(default_factory=dict, init=False, repr=False)
+
+    def ways(self, transport: str) -> "Ways":
+        """What a transport can, by its name; one that is not there can nothing."""
+        there = self.transports.get(transport)
+        known = self._ways.get(transport)
+        if known is None or known.of is not there:
+            known = self._ways[transport] = Ways.of_transport(there)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """A transport as each of the ports that it may fill, or None. Found out once: asking an object takes longer than most of the work."""
+
+    of: Sends | None
+    delivers: Delivers | None
+    streams: Streams | None
+    files: Files | None
+    edits: Edits | None
+    moderated: Moderated | None
+    revises: Revises | None
+
+    @classmethod
+    def of_transport(cls, transport: Any) -> "Ways":
+        """The ways of one."""
+        return cls(
+            transport,
+            transport if isinstance(transport, Delivers) else None,
+            transport if isinstance(transport, Streams) else None,
+            transport if isinstance(transport, Files) else None,
+            transport if isinstance(transport, Edits) else None,
+            transport if isinstance(transport, Moderated) else None,
+            transport if isinstance(transport, Revises) else None,
+        )
+
+
+class Sender(Protocol):
+    """Sends replies that were put as claimed, so that nobody has to look for them in the outbox."""
+
+    @property
+    def may_claim(self) -> bool:
+        """Whether it has a hand free for one."""
+        ...
+
+    def send(self, entry: Entry) -> None:
+        """Send one, now that it is stored."""
+        ...
+
+    def give_back(self, entry: Entry) -> None:
+        """Let go of one of which nobody knows whether it is stored."""
+        ...
 
 
 class _NoModerator(NotAllowed):
@@ -110,21 +165,30 @@ def stopping() -> bool:
 
 
 class Handling:
-    """What answering one update needs; also how its words leave. `answering` has the streams under way, by chat."""
+    """What answering one update needs; also how its words leave. `answering` has the streams under way, by chat.
 
-    def __init__(self, core: Core, update: Update, answering: dict[str, ReplyStream]) -> None:
+    Without a `sender` the replies wait in the outbox until somebody looks for them.
+    """
+
+    def __init__(self, core: Core, update: Update, answering: dict[str, ReplyStream], *, sender: Sender | None = None) -> None:
         self._core = core
         self._update = update
         self._answering = answering
+        self._sender = sender
+        self._claimed: dict[str, Entry] = {}  # replies for the sender, by their ids: those whose transaction is not through, or failed
+        self._ways = core.ways(update.transport)
         self._marks: Marks = {}
+        self._answered = False  # the answer is in the outbox
+        self._delivered = False
         self._replies = 0
         self._gettext = core.catalogs.gettext(update.lang)
 
     async def run(self, *, last_try: bool) -> None:
         """Answer the update. Raises StorageError where it is to be tried again, unless it is the last try; every other error is said."""
         try:
-            self._marks = await self._core.fence.mark(*filter(None, (self._update.sender, self._update.chat_key)))
-            await self._handle(*await self._context())
+            beginning = await begin(self._core.database, self._core.fence, self._update, answer_id=self._answer_id)
+            self._marks, self._answered = beginning.marks, beginning.answered
+            await self._handle(*await self._context(beginning))
         except SubjectErased:
             log.info("update %s: erased while it was under way", self._update.id)
         except StorageError as error:  # nothing can be stored now: the update stays in the inbox
@@ -137,6 +201,10 @@ class Handling:
             await self.apologise(error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the one boundary where an error becomes words
             await self.apologise(error)
+        finally:
+            if self._sender is not None:
+                for entry in self._claimed.values():
+                    self._sender.give_back(entry)
 
     async def _handle(self, ctx: Context, routed: Routed) -> None:
         if refusal := refused(self._core.settings, ctx, routed):
@@ -176,13 +244,12 @@ class Handling:
 
     # ------------------------------------------------------------------------------------ context
 
-    async def _context(self) -> tuple[Context, Routed]:
+    async def _context(self, beginning: Beginning) -> tuple[Context, Routed]:
         core, update = self._core, self._update
         user = Profile(core.database, core.fence, update.sender or "", clock=core.clock, marks=lambda: self._marks)
-        chosen, profile = await user.load()
-        lang = await self._language(user, chosen, profile)
+        lang = await self._language(user, beginning)
         self._gettext = core.catalogs.gettext(lang)
-        expected = await self._expected(user, profile)
+        expected = await self._expected(user, beginning.profile)
         handler, command, args = route(core.registry, update, expected)
         awaited = expected is not None and command is None and handler is core.registry.answers.get(expected)
         parsed = parse_command(update.text)
@@ -192,7 +259,6 @@ class Handling:
             until = core.clock() + seconds * 1000
             await user.set("bot", "expected", {"name": name, "chat": update.chat_key, "until": until})
 
-        transport = core.transports.get(update.transport)
         ctx = Context(
             update=update,
             lang=lang,
@@ -210,7 +276,7 @@ class Handling:
             args=args,
             command=parsed[0] if parsed else "",
             languages=core.catalogs.languages,
-            files=transport if isinstance(transport, Files) else None,
+            files=self._ways.files,
             bot=core.bot,
         )
         return ctx, Routed(handler, command, args, awaited)
@@ -232,21 +298,19 @@ class Handling:
         return None
 
     async def _moderated(self, update: Update) -> Update:
-        transport = self._transport
-        if update.is_group and not update.may_moderate and isinstance(transport, Moderated):
-            return replace(update, may_moderate=await transport.may_moderate(update))
+        moderated = self._ways.moderated
+        if update.is_group and not update.may_moderate and moderated:
+            return replace(update, may_moderate=await moderated.may_moderate(update))
         return update
 
-    async def _language(self, user: Profile, chosen: str | None, profile: Mapping[str, Any]) -> str:
+    async def _language(self, user: Profile, beginning: Beginning) -> str:
         """The group's choice, else the person's, the platform's word, that of the message (or of the last that told), the default."""
         core, update = self._core, self._update
         known = core.catalogs.languages
-        if update.is_group:
-            room = Profile(core.database, core.fence, update.room or update.chat_key, clock=core.clock)
-            chosen = await room.language() or chosen
+        chosen = beginning.room_language or beginning.language
         if told := core.catalogs.match(chosen) or core.catalogs.match(update.lang):
             return told
-        seen = profile.get("bot", {}).get("language")
+        seen = beginning.profile.get("bot", {}).get("language")
         found = detect(_own_words(update.text))
         if found in known and found != seen:
             await user.set("bot", "language", found)
@@ -257,56 +321,58 @@ class Handling:
     async def reply(self, text: str, *, choices: Sequence[Choice] = ()) -> None:
         """Put a reply into the outbox; a second run of the same update puts the same row, so nobody reads it twice."""
         self._replies += 1
+        reply_id = f"{self._update.id}:{self._replies}"
         async with self._core.fence.transaction(self._marks) as tx:
-            await self._put(tx, f"{self._update.id}:{self._replies}", {"text": text, "choices": [list(astuple(one)) for one in choices]})
-        self._core.outbox.notify()
+            await self._put(tx, reply_id, {"text": text, "choices": [list(astuple(one)) for one in choices]})
+        self._stored(reply_id)
 
     async def deliver(self, tx: Transaction, reply: Reply) -> None:
         """Put a turn's reply into the outbox, inside the transaction that stores the turn."""
-        shown = isinstance(self._transport, Streams)
+        shown = self._ways.streams is not None
         await self._put(tx, self._answer_id, {"text": reply.text, "markdown": True}, wait_ms=SHOWN_WITHIN_MS if shown else 0)
+        self._delivered = True
 
     async def answer(self, stream: ReplyStream) -> None:
         """Show an answer, as it comes where the platform can; one that an earlier run of this update has stored is only sent."""
-        outbox, chat, transport = self._core.outbox, self._update.chat_key, self._transport
-        if await outbox.state(self._answer_id) is not None:
-            await outbox.due_now(self._answer_id)
+        chat, ways = self._update.chat_key, self._ways
+        if self._answered:
+            await self._core.outbox.due_now(self._answer_id)
             return
         self._answering[chat] = stream
         try:
-            if isinstance(transport, Delivers):
-                await transport.show(self._letter(), stream)
-                outbox.notify()
-                return
-            if not isinstance(transport, Streams):
-                await _drained(stream)
-                outbox.notify()
-                return
-            try:
-                await transport.stream(chat, stream)
-            except TransportError as error:  # the turn goes on, and what it stores is sent whole
-                log.warning("update %s: streaming failed: %s", self._update.id, error)
-                await _drained(stream)
-                await outbox.due_now(self._answer_id)
+            if ways.streams and not ways.delivers:
+                await self._stream(ways.streams, stream)
             else:
-                await outbox.done(self._answer_id)
+                await (ways.delivers.show(self._letter(), stream) if ways.delivers else _drained(stream))
+                self._stored(self._answer_id)
+            self._answered = self._delivered
         finally:
             self._answering.pop(chat, None)
 
+    async def _stream(self, platform: Streams, stream: ReplyStream) -> None:
+        outbox, chat = self._core.outbox, self._update.chat_key
+        try:
+            await platform.stream(chat, stream)
+        except TransportError as error:  # the turn goes on, and what it stores is sent whole
+            log.warning("update %s: streaming failed: %s", self._update.id, error)
+            await _drained(stream)
+            await outbox.due_now(self._answer_id)
+        else:
+            await outbox.done(self._answer_id, line=chat)
+
     async def progress(self, text: str) -> None:
         """Show how far long work is, where the platform can change a line in place."""
-        transport = self._transport
-        if isinstance(transport, Edits):
+        if self._ways.edits:
             with contextlib.suppress(TransportError):
-                await transport.progress(self._update.chat_key, self._update.id, text)
-
-    @property
-    def _transport(self) -> object:
-        return self._core.transports.get(self._update.transport)
+                await self._ways.edits.progress(self._update.chat_key, self._update.id, text)
 
     @property
     def _answer_id(self) -> str:
         return f"{self._update.id}:answer"
+
+    @cached_property
+    def _asked(self) -> str:
+        return self._update.digest
 
     def _letter(self) -> Letter:
         update = self._update
@@ -318,23 +384,32 @@ class Handling:
             quotes=update.is_group,
             revises=update.kind == "edited",
             markdown=True,
-            asked=update.digest,
+            asked=self._asked,
         )
 
     async def _put(self, tx: Transaction, entry_id: str, said: Mapping[str, Any], *, wait_ms: int = 0) -> None:
-        update = self._update
+        update, outbox = self._update, self._core.outbox
         quotes = (update.message or update.id) if update.is_group else None
-        payload = {**said, "reply_to": quotes, "question": update.message, "revises": update.kind == "edited", "asked": update.digest}
-        await self._core.outbox.put_soon(
-            tx,
-            entry_id,
-            kind="reply",
-            line=update.chat_key,
-            user_id=update.sender or "",
-            via=update.transport,
-            payload=payload,
-            wait_ms=wait_ms,
-        )
+        row: NewRow = {
+            "kind": "reply",
+            "line": update.chat_key,
+            "user_id": update.sender or "",
+            "via": update.transport,
+            "payload": {**said, "reply_to": quotes, "question": update.message, "revises": update.kind == "edited", "asked": self._asked},
+            "wait_ms": wait_ms,
+        }
+        if wait_ms or self._sender is None or self._ways.of is None or not self._sender.may_claim:
+            await outbox.put_soon(tx, entry_id, **row)
+        elif entry := await outbox.put_claimed(tx, entry_id, **row):
+            self._claimed[entry_id] = entry
+
+    def _stored(self, entry_id: str) -> None:
+        """The transaction that put a reply is through: it can be sent."""
+        entry = self._claimed.pop(entry_id, None)
+        if entry is not None and self._sender is not None:
+            self._sender.send(entry)
+        else:
+            self._core.outbox.notify()
 
     # ------------------------------------------------------------------------------------ People
 

@@ -56,7 +56,9 @@ class Catalogs:
 
     def match(self, tag: str | None) -> str | None:
         """The language that a platform's tag (`es-MX`, `en_GB.UTF-8`) stands for, or None where there is no catalog for it."""
-        words = re.split(r"[-_.@]", tag.casefold()) if tag else [""]
+        if not tag or tag in self.by_language:
+            return tag or None
+        words = re.split(r"[-_.@]", tag.casefold())
         return next((code for code in ("_".join(words[:2]), words[0]) if code in self.by_language), None)
 
     def gettext(self, language: str | None) -> Gettext:

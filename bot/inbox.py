@@ -27,6 +27,7 @@ MOST_ATTEMPTS = 3
 KEEP_DONE_MS = 8 * 86_400_000  # platforms redeliver for up to seven days
 IDLE_POLL_SECONDS = 0.2
 BACK_OFF_MS = (0, 2_000, 15_000)
+NEVER = 2**62
 
 Table = Literal["inbox", "outbox", "jobs"]
 
@@ -70,7 +71,8 @@ class Queue:
         self._worker = uuid.uuid4().hex
         self._seq = 0
         self._sql = _sql(table)
-        self.wake = asyncio.Event()
+        self._due_at = NEVER  # when the next row comes due, as far as this process knows
+        self._wake = asyncio.Event()
 
     async def put(self, tx: Transaction | None, entry_id: str, **row: Unpack[NewRow]) -> bool:
         """Add a row, with a `tx` of None in a transaction of its own; False where this id was there before.
@@ -83,9 +85,19 @@ class Queue:
         """The same where nobody needs to know whether it was new: it costs no trip to the database of its own."""
         await tx.soon(self._sql["put"], self._new(entry_id, row))
 
-    def _new(self, entry_id: str, row: NewRow) -> Mapping[str, Any]:
+    async def put_claimed(self, tx: Transaction, entry_id: str, **row: Unpack[NewRow]) -> Entry | None:
+        """Put a row that this worker has from the start, to be worked on as soon as the transaction is through; None where it cannot.
+
+        Where others wait in its line it is put behind them, as `put` does, and one whose id was there before is as it was.
+        """
+        params = self._new(entry_id, row)
+        rows = await tx.all(self._sql["put_claimed"], {**params, "worker": self._worker, "until": self._clock() + LEASE_MS})
+        return _entry(rows[0]) if rows and rows[0]["state"] == "claimed" else None
+
+    def _new(self, entry_id: str, row: NewRow) -> dict[str, Any]:
         # by the clock, so that what two processes put into one line keeps its order; above the last, so that it does where the clock stands
         self._seq = max(self._seq + 1, time.time_ns())
+        wait_ms = row.get("wait_ms", 0)
         return {
             "id": entry_id,
             "kind": row["kind"],
@@ -94,12 +106,38 @@ class Queue:
             "via": row.get("via", ""),
             "payload": json.dumps(row["payload"], ensure_ascii=False),
             "seq": self._seq,
-            "due_at": self._clock() + row.get("wait_ms", 0),
+            "due_at": self._due_in(wait_ms) if wait_ms else self._clock(),
         }
+
+    def _due_in(self, wait_ms: int) -> int:
+        due_at = self._clock() + wait_ms
+        self._due_at = min(self._due_at, due_at)
+        return due_at
 
     def notify(self) -> None:
         """Wake who waits for a row."""
-        self.wake.set()
+        self._wake.set()
+
+    def look(self) -> None:
+        """Note that who looks now sees what was put until now: `wait` is for what comes later."""
+        self._wake.clear()
+
+    async def wait(self, seconds: float) -> bool:
+        """Return when a row that can be claimed may be there: True where one was put or is free, False by the time alone.
+
+        That time is over after so many seconds, or when a row comes due that this process knows of.
+        """
+        left = min(seconds, max(self._due_at - self._clock(), 1) / 1000)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left):  # wait_for of Python 3.11 can swallow a cancellation
+                await self._wake.wait()
+        return self._wake.is_set()
+
+    async def look_ahead(self) -> None:
+        """Find out when the next row comes due, whoever put it, so that `wait` knows."""
+        self._due_at = NEVER
+        if (left := await self.next_due_ms()) is not None:
+            self._due_in(left)
 
     async def claim(self, *, urgent: tuple[str, ...] = (), only_urgent: bool = False, via: Collection[str] | None = None) -> Entry | None:
         """The next row that may run, as `claims` has it."""
@@ -137,7 +175,7 @@ class Queue:
             return _entry(row)
         except (ValueError, TypeError):
             log.error("%s %s cannot be read, and is set aside", self.table, row["id"])
-            await self.failed(str(row["id"]))
+            await self.failed(str(row["id"]), line=str(row["line"]))
             return None
 
     async def waiting(self, *, kind: str | None = None, line: str | None = None) -> int:
@@ -158,7 +196,7 @@ class Queue:
     async def next_due_ms(self) -> int | None:
         """Milliseconds until the next row whose time has not come yet, or None where there is none.
 
-        Rows whose time has come and that are not claimed wait for the one before them in their line: its end wakes who waits.
+        Rows whose time has come and that are not claimed wait for the one before them in their line: `done` and `failed` tell of them.
         """
         now = self._clock()
         row = await self._database.one(self._sql["next_due"], {"now": now})
@@ -174,18 +212,23 @@ class Queue:
         await self._write("hurry_kind" if kind else "hurry", {"now": self._clock(), "kind": kind or ""})
         self.notify()
 
-    async def done(self, entry_id: str, *, tx: Transaction | None = None) -> None:
-        """Mark a row as done: what it said is overwritten, and whose it was."""
-        await self._write("done", {"id": entry_id, "now": self._clock()}, tx)
+    async def done(self, entry_id: str, *, line: str = "", tx: Transaction | None = None) -> None:
+        """Mark a row as done: what it said is overwritten, and whose it was. Where others are in its `line`, who waits is woken."""
+        await self._end("done", entry_id, line, tx)
 
-    async def failed(self, entry_id: str) -> None:
-        """Give a row up: what it said is overwritten, and whose it was."""
-        await self._write("failed", {"id": entry_id, "now": self._clock()})
+    async def failed(self, entry_id: str, *, line: str = "") -> None:
+        """Give a row up: what it said is overwritten, and whose it was. Where others are in its `line`, who waits is woken."""
+        await self._end("failed", entry_id, line)
+
+    async def _end(self, name: Literal["done", "failed"], entry_id: str, line: str, tx: Transaction | None = None) -> None:
+        rows = await self._write(name, {"id": entry_id, "now": self._clock(), "line": line}, tx)
+        if any(row["others"] for row in rows):
+            self.notify()
 
     async def retry(self, entry: Entry) -> bool:
         """Put a row back after a failure, with a growing wait; False where that was its last attempt and it is given up."""
         if entry.attempts >= MOST_ATTEMPTS:
-            await self.failed(entry.id)
+            await self.failed(entry.id, line=entry.line)
             return False
         await self._give_back(entry.id, BACK_OFF_MS[min(entry.attempts, len(BACK_OFF_MS) - 1)], entry.attempts)
         return True
@@ -214,7 +257,7 @@ class Queue:
     async def rewrite(self, tx: Transaction, entry_id: str, payload: Mapping[str, Any], *, wait_ms: int = 0) -> bool:
         """Change what a row says, and when it is due; False where it was claimed meanwhile."""
         body = json.dumps(payload, ensure_ascii=False)
-        return bool(await self._write("rewrite", {"id": entry_id, "payload": body, "due_at": self._clock() + wait_ms}, tx))
+        return bool(await self._write("rewrite", {"id": entry_id, "payload": body, "due_at": self._due_in(wait_ms)}, tx))
 
     async def move(self, tx: Transaction, old: str, new: str, payload_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         """Put the rows of a line that nobody has claimed yet into another."""
@@ -235,8 +278,9 @@ class Queue:
 
     async def _give_back(self, entry_id: str, wait_ms: int, attempts: int) -> None:
         # only what this worker still holds: a row that was erased, or claimed anew after its lease, is left as it is
-        params = {"id": entry_id, "worker": self._worker, "due_at": self._clock() + wait_ms, "attempts": attempts}
+        params = {"id": entry_id, "worker": self._worker, "due_at": self._due_in(wait_ms), "attempts": attempts}
         await self._write("release", params)
+        self.notify()
 
     async def _write(self, name: str, params: Params, tx: Transaction | None = None) -> list[Row]:
         return await (tx.all if tx is not None else self._database.write)(self._sql[name], params)
@@ -254,6 +298,8 @@ def _sql(table: Table) -> dict[str, str]:
     person = f"{open_rows} AND (user_id = :user_id OR line = :user_id)"  # the others say nothing any more
     columns = "id, kind, line, user_id, via, payload, attempts, seq"
     over = "payload = '', user_id = '', line = '', due_at = :now"
+    in_line = f"SELECT 1 FROM {table} other WHERE other.agent_id = :agent_id AND other.line = :line AND other.{is_open}"
+    tells_of_others = f"RETURNING CASE WHEN EXISTS ({in_line} AND other.id <> :id) THEN 1 ELSE 0 END AS others"
 
     def claim(which: str) -> str:
         return (
@@ -269,11 +315,27 @@ def _sql(table: Table) -> dict[str, str]:
         f"NOT EXISTS (SELECT 1 FROM {table} earlier WHERE earlier.agent_id = mine.agent_id AND earlier.line = mine.line"
         f" AND earlier.{is_open} AND earlier.seq < mine.seq AND earlier.kind NOT IN (:urgent, :urgent_too))"
     )
+
+    def put(state: str, attempts: str, worker: str, until: str, returning: str) -> str:
+        return (
+            f"INSERT INTO {table}"
+            " (agent_id, id, kind, line, user_id, via, payload, state, seq, due_at, attempts, claimed_by, claimed_until)"
+            f" VALUES (:agent_id, :id, :kind, :line, :user_id, :via, :payload, {state}, :seq, :due_at, {attempts}, {worker}, {until})"
+            f" ON CONFLICT (agent_id, id) DO NOTHING RETURNING {returning}"
+        )
+
+    def unless_others(claimed: str, waits: str) -> str:
+        return f"CASE WHEN EXISTS ({in_line}) THEN {waits} ELSE {claimed} END"
+
     return {
-        "put": f"INSERT INTO {table}"
-        " (agent_id, id, kind, line, user_id, via, payload, state, seq, due_at, attempts, claimed_by, claimed_until)"
-        " VALUES (:agent_id, :id, :kind, :line, :user_id, :via, :payload, 'new', :seq, :due_at, 0, '', 0)"
-        " ON CONFLICT (agent_id, id) DO NOTHING RETURNING id",
+        "put": put("'new'", "0", "''", "0", "id"),
+        "put_claimed": put(
+            unless_others("'claimed'", "'new'"),
+            unless_others("1", "0"),
+            unless_others("CAST(:worker AS TEXT)", "''"),
+            unless_others("CAST(:until AS BIGINT)", "0"),
+            f"state, {columns}",
+        ),
         "claim": claim(f"({urgent} OR {first_of_its_line})"),
         "claim_urgent": claim(urgent),
         "waiting": f"SELECT count(*) AS n FROM {table} WHERE {open_rows}",
@@ -288,8 +350,8 @@ def _sql(table: Table) -> dict[str, str]:
         "due_now": f"UPDATE {mine} due_at = :now {this} AND state = 'new'",
         "hurry": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now",
         "hurry_kind": f"UPDATE {mine} due_at = :now WHERE {open_rows} AND state = 'new' AND due_at > :now AND kind = :kind",
-        "done": f"UPDATE {mine} state = 'done', {over} {this}",
-        "failed": f"UPDATE {mine} state = 'failed', {over} {this}",
+        "done": f"UPDATE {mine} state = 'done', {over} {this} {tells_of_others}",
+        "failed": f"UPDATE {mine} state = 'failed', {over} {this} {tells_of_others}",
         "release": f"UPDATE {mine} state = 'new', due_at = :due_at, attempts = :attempts, claimed_by = '', claimed_until = 0"
         f" {this} AND state = 'claimed' AND claimed_by = :worker",
         "release_all": f"UPDATE {mine} state = 'new', attempts = attempts - 1, claimed_by = '', claimed_until = 0"

@@ -223,7 +223,7 @@ class Update:
 
     def to_json(self) -> dict[str, Any]:
         """A plain form that `from_json` takes back without loss."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__} | {"attachments": [asdict(file) for file in self.attachments]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Update":

@@ -4,10 +4,11 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bot import BadRequest, BotError, Context, Job, Parts, Registry, ReplyStream, StorageError, SubjectErased
+from bot import BadRequest, BotError, Context, Job, Parts, Registry, Reply, ReplyStream, StorageError, SubjectErased, dispatch
 from bot.dispatch import AT_ONCE
 from bot.errors import TransportError
 from bot.handling import Handling
@@ -292,11 +293,11 @@ def away(monkeypatch: pytest.MonkeyPatch, queue: Queue, name: str, *, times: int
     asked: list[str] = []
     works = getattr(queue, name)
 
-    async def fails_first(entry: Entry | str) -> object:
+    async def fails_first(entry: Entry | str, **more: str) -> object:
         asked.append(entry if isinstance(entry, str) else entry.id)
         if len(asked) <= times:
             raise StorageError("away")
-        return await works(entry)
+        return await works(entry, **more)
 
     monkeypatch.setattr(queue, name, fails_first)
     return asked
@@ -446,6 +447,176 @@ async def test_a_reply_for_a_platform_that_does_not_run(url: str, clock: Clock) 
     assert texts(there.sent) == ["hi"]
 
 
+@pytest.fixture
+def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is not woken waits longer than a test may."""
+    monkeypatch.setattr(dispatch, "POLL_SECONDS", 600.0)
+
+
+@pytest.mark.usefixtures("no_polling")
+async def test_what_was_waiting_at_the_start_is_worked_on_one_after_the_other(url: str) -> None:
+    """Nobody here put it, and nobody has to look for it again and again: the end of each wakes who takes the next."""
+    async with opened(url=url, run=False) as bot:
+        for n in range(AT_ONCE + 3):
+            await bot.accept(update(f"a{n}", id=f"a{n}", chat="a"))
+            await bot.accept(update(f"c{n}", id=f"c{n}", chat=f"c{n}"))
+    async with opened(url=url) as bot:
+        await until(lambda: len(bot.transport.sent) == 2 * (AT_ONCE + 3))
+
+        assert [one.text for one in bot.transport.sent if one.chat_key == "a"] == [f"echo: a{n}" for n in range(AT_ONCE + 3)]
+
+
+@pytest.mark.usefixtures("no_polling")
+async def test_slots_that_are_free_again_are_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More chats wait than there are slots, and no end of a row tells of another in its line."""
+    monkeypatch.setattr(dispatch, "AT_ONCE", 2)
+    async with opened() as bot:
+        for n in range(7):
+            await bot.accept(update(str(n), id=f"u{n}", chat=f"c{n}"))
+        await until(lambda: len(bot.transport.sent) == 7)
+
+        assert sorted(texts(bot.transport.sent)) == [f"echo: {n}" for n in range(7)]
+
+
+@pytest.mark.usefixtures("no_polling")
+async def test_a_row_that_comes_due_after_the_start(url: str) -> None:
+    """Somebody else put it; when its time comes it is taken, with nobody to wake who takes it."""
+    async with opened(url=url, run=False) as bot:
+        row = update("hola")
+        await bot.core.inbox.put(
+            None, "u1", kind="message", line=row.chat_key, user_id="test:ana", via="test", payload=row.to_json(), wait_ms=300
+        )
+    async with opened(url=url) as bot:
+        await until(lambda: bot.transport.sent)
+
+        assert texts(bot.transport.sent) == ["echo: hola"]
+
+
+async def test_two_answers_to_one_update_are_one() -> None:
+    """The second is not even begun: a handler that asks twice does not say twice."""
+
+    def twice(registry: Registry) -> None:
+        @registry.command("twice")
+        async def both(ctx: Context) -> None:
+            for text in ("first", "second"):
+                await ctx.answer(ctx.ai.reply_in_chat_stream(ctx.chat, text, user_id=ctx.sender, deliver=ctx.outgoing.deliver))
+
+    async with opened(twice) as bot:
+        said = await bot.say("/twice")
+
+        assert said == ["echo: first"]
+        assert [stream.reply for stream in echo(bot).streams][1:] == [None]
+
+
+@pytest.mark.usefixtures("no_polling")
+async def test_several_replies_to_one_update_keep_their_order() -> None:
+    """The first goes to the platform when it is stored; the others wait behind it in the outbox, and are taken from there."""
+
+    def talks(registry: Registry) -> None:
+        @registry.command("talk")
+        async def talk(ctx: Context) -> None:
+            for n in range(4):
+                await ctx.reply(str(n))
+
+    async with opened(talks) as bot:
+        said = await bot.say("/talk")
+
+    assert said == ["0", "1", "2", "3"]
+
+
+@dataclass
+class Held(RecordingTransport):
+    """A platform that takes its time: each send waits for the gate."""
+
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: int = 0
+
+    async def send(self, chat_key: str, text: str, *, reply_to: str | None = None) -> None:
+        """Wait, and keep a text."""
+        self.asked += 1
+        await self.gate.wait()
+        await super().send(chat_key, text, reply_to=reply_to)
+
+
+async def test_a_reply_is_not_looked_for_by_who_stored_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is claimed as it is put, and sent when it is stored."""
+    held = Held()
+    async with opened(transport=held) as bot:
+        found: list[Entry] = []
+        claims = bot.core.outbox.claims
+
+        async def looked(*args: Any, **rest: Any) -> list[Entry]:
+            entries = await claims(*args, **rest)
+            found.extend(entries)
+            return entries
+
+        monkeypatch.setattr(bot.core.outbox, "claims", looked)
+        await bot.accept(update())
+        await until(lambda: held.asked)
+        meanwhile = await states(bot, "outbox")
+        held.gate.set()
+        await bot.settled("test:ana")
+
+        assert meanwhile == {"u1:answer": "claimed"}
+        assert texts(held.sent) == ["echo: hi"]
+        assert found == []
+
+
+async def test_more_replies_than_hands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the platform has no hands for wait in the outbox, unclaimed."""
+    monkeypatch.setattr(dispatch, "AT_ONCE", 2)
+    held = Held()
+    async with opened(transport=held) as bot:
+        for n in range(4):
+            await bot.accept(update(str(n), id=f"u{n}", chat=f"c{n}"))
+        async with asyncio.timeout(5):
+            while await bot.core.inbox.waiting():  # noqa: ASYNC110 - what it waits for sets no event
+                await asyncio.sleep(0.002)
+        meanwhile = sorted((await states(bot, "outbox")).values())
+        held.gate.set()
+        for n in range(4):
+            await bot.settled(f"c{n}")
+
+        assert meanwhile == ["claimed", "claimed", "new", "new"]
+        assert sorted(texts(held.sent)) == [f"echo: {n}" for n in range(4)]
+
+
+@pytest.mark.usefixtures("no_polling")
+async def test_a_reply_whose_transaction_failed_is_not_sent() -> None:
+    """The words about the failure are, and the chat goes on."""
+
+    def breaks(registry: Registry) -> None:
+        @registry.command("break")
+        async def fail(ctx: Context) -> None:
+            async with ctx.bot.database.transaction() as tx:
+                await ctx.outgoing.deliver(tx, Reply("never said", "never said"))
+                raise BotError("internal")
+
+    async with opened(breaks) as bot:
+        said = await bot.say("/break", lang="en")
+        after = await bot.say("hola")
+
+    assert said == [BotError.message]
+    assert after == ["echo: hola"]
+
+
+@pytest.mark.usefixtures("no_polling")
+async def test_a_reply_that_is_stored_is_sent_though_its_handler_fails() -> None:
+    """Nobody shows it, so it is given back to the outbox, and sent from there."""
+
+    def breaks(registry: Registry) -> None:
+        @registry.command("break")
+        async def fail(ctx: Context) -> None:
+            async with ctx.bot.database.transaction() as tx:
+                await ctx.outgoing.deliver(tx, Reply("stored", "stored"))
+            raise BotError("internal")
+
+    async with opened(breaks) as bot:
+        said = await bot.say("/break", lang="en")
+
+    assert sorted(said) == sorted(["stored", BotError.message])
+
+
 # ---------------------------------------------------------------------------------------------- stops and starts
 
 
@@ -465,6 +636,24 @@ async def test_a_stop_puts_back_what_was_under_way(url: str, clock: Clock) -> No
         assert first.sent == []
         assert [dict(row) for row in attempts] == [{"state": "new", "attempts": 0}] * 2
         assert texts(bot.transport.sent) == ["echo: 1", "echo: 2"]
+
+
+async def test_a_stop_waits_for_what_is_being_sent(url: str) -> None:
+    """It is sent to its end and noted as sent: the next start does not send it again."""
+    held = Held()
+    async with opened(url=url, transport=held, run=False) as bot:
+        task = asyncio.create_task(bot.run())
+        await bot.accept(update("hola"))
+        await until(lambda: held.asked)
+        task.cancel()
+        await asyncio.sleep(0.02)
+        under_way = not task.done()
+        held.gate.set()
+        await asyncio.wait([task])
+
+        assert under_way
+        assert texts(held.sent) == ["echo: hola"]
+        assert await states(bot, "outbox") == {"u1:answer": "done"}
 
 
 async def test_a_crash_between_the_turn_and_the_send(url: str, clock: Clock) -> None:

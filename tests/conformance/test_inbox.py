@@ -164,6 +164,104 @@ async def test_what_waits_is_counted(queue: Queue) -> None:
     assert await queue.waiting_kinds() == {"message": 2, "other": 1}
 
 
+# ---------------------------------------------------------------------------------------------- waiting for a row
+
+
+async def test_the_end_of_a_row_tells_of_those_behind_it(db: Database, queue: Queue) -> None:
+    """Who waits is woken where another is in its line, however the row ended and whoever put the other, and not where none is."""
+    other = Queue(db, "inbox")
+    await put(other, "a.1", "a.2", "b.1", "c.1", "c.2")
+    entries = {entry.id: entry for entry in await queue.claims(3)}
+    woken = []
+    for name, ended in (("b.1", queue.done), ("a.1", queue.done), ("c.1", queue.failed)):
+        queue.look()
+        await ended(name, line=entries[name].line)
+        woken.append(await queue.wait(0.0))
+
+    assert woken == [False, True, True]
+    assert await claimed(queue) == ["a.2", "c.2"]
+
+
+async def test_what_comes_due_is_waited_for_until_then(queue: Queue, clock: Clock) -> None:
+    """Who put a row with a wait knows when it is due, and who gave one back; nobody needs to wake them."""
+    await put(queue, "a.1", wait_ms=5)
+    await put(queue, "b.1")
+    await queue.release(await claim(queue), wait_ms=3)
+    queue.look()
+    async with asyncio.timeout(10):
+        woken = await queue.wait(60)
+    clock.advance(seconds=1)
+
+    assert not woken
+    assert await claimed(queue) == ["a.1", "b.1"]
+
+
+async def test_what_another_put_comes_due_too(db: Database, queue: Queue, clock: Clock) -> None:
+    """Once it was looked for. What is due already is not waited for."""
+    await put(Queue(db, "inbox", clock=clock), "a.1", "b.1", wait_ms=5)
+    await queue.look_ahead()
+    queue.look()
+    async with asyncio.timeout(10):
+        woken = await queue.wait(60)
+
+    assert not woken
+
+
+# ---------------------------------------------------------------------------------------------- put as claimed
+
+
+async def put_claimed(db: Database, queue: Queue, name: str) -> Entry | None:
+    """A row that is to be this worker's from the start."""
+    async with db.transaction() as tx:
+        return await queue.put_claimed(tx, name, kind="message", line=name.split(".")[0], user_id="ana", payload={"said": name})
+
+
+async def test_a_row_that_is_claimed_from_the_start(db: Database, queue: Queue, clock: Clock) -> None:
+    """It is this worker's, for its first attempt, as if it had been claimed; its lease ends as any other, and what comes later waits."""
+    entry = await put_claimed(db, queue, "a.1")
+    await put(queue, "a.2")
+    others = await claimed(queue)
+    clock.advance(seconds=LEASE_MS / 1000 + 0.001)
+    again = await claim(Queue(db, "inbox", clock=clock))
+
+    assert entry == Entry("a.1", "message", "a", "ana", "", {"said": "a.1"}, 1)
+    assert others == []
+    assert (again.id, again.attempts) == ("a.1", 2)
+
+
+async def test_a_row_is_not_claimed_before_those_of_its_line(db: Database, queue: Queue) -> None:
+    """Where another waits, or is worked on, whoever put it, a row waits behind it, and in no other line."""
+    await put(Queue(db, "inbox"), "a.1", "b.1")
+    await claim(queue)
+    put_late = [await put_claimed(db, queue, name) for name in ("a.2", "b.2", "c.1")]
+    await queue.done("a.1", line="a")
+    found = await claimed(queue)
+
+    assert [entry and entry.id for entry in put_late] == [None, None, "c.1"]
+    assert sorted(found) == ["a.2", "b.1"]
+
+
+async def test_a_row_that_was_there_is_not_claimed_anew(db: Database, queue: Queue) -> None:
+    """Neither one that waits nor one that is done: what was put first counts."""
+    await put(queue, "a.1", "b.1")
+    await queue.done("b.1")
+
+    assert [await put_claimed(db, queue, name) for name in ("a.1", "b.1")] == [None, None]
+    assert await claimed(queue) == ["a.1"]
+
+
+async def test_a_claimed_row_whose_transaction_failed(db: Database, queue: Queue) -> None:
+    """It is not there, and giving it back changes nothing."""
+    with pytest.raises(KeyError):
+        async with db.transaction() as tx:
+            entry = await queue.put_claimed(tx, "a.1", kind="message", line="a", payload={})
+            raise KeyError
+    assert entry is not None
+    await queue.release(entry)
+
+    assert await queue.state("a.1") is None
+
+
 # ---------------------------------------------------------------------------------------------- leases and attempts
 
 
