@@ -16,6 +16,7 @@ Params = dict[str, Any] | Sequence[dict[str, Any]]
 """The parameters of a statement, or of each time that it is executed."""
 
 NONE: dict[str, Any] = {}
+OPENING_SECONDS = 10.0  # that another process is waited for, which opens the same file for the first time
 STEPS = 1000  # of SQLite's machine, some tens of µs, between two looks at the clock
 
 _PRAGMAS = (
@@ -24,6 +25,7 @@ _PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
     "PRAGMA synchronous = NORMAL",
     "PRAGMA wal_autocheckpoint = 0",  # it would come in the middle of somebody's commit, and wait for the disk there
+    "PRAGMA busy_timeout = 0",  # once it is open, it waits for no lock of another process by itself: that would hold the event loop up
 )
 
 
@@ -46,8 +48,7 @@ class Connection:
     """
 
     def __init__(self, where: str) -> None:
-        # it waits for no lock of another process by itself: that would hold up the event loop
-        self._sqlite = sqlite3.connect(where, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=False)
+        self._sqlite = sqlite3.connect(where, timeout=OPENING_SECONDS, isolation_level=None, cached_statements=256, check_same_thread=False)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite")  # it is started when it is first needed
         self._until = math.inf
         try:

@@ -31,7 +31,7 @@ QUICK = 0.005  # seconds that a statement may take on the event loop
 MANY = 64  # executions of one statement that are no longer short
 LONG_FOR = 60.0  # seconds that a statement which was not short is taken to be long
 AT_A_STRETCH = 32  # statements until others get their turn on the event loop
-CHECKPOINT_ROWS = 500  # changed, until the log goes into the file: about a thousand pages of it
+CHECKPOINT_ROWS = 2000  # changed, until the log goes into the file: some four thousand pages of it
 SCRUB_TRIES, TRY_SECONDS = 10, 0.05
 NO_PARAMS: Params = {}
 HINTS = {  # by what SQLite says
@@ -278,8 +278,13 @@ class SQLite:
             self._checkpoint = asyncio.create_task(self._write_back())
 
     async def _write_back(self) -> None:
-        """Bring the log into the file, so that it does not grow: in the thread, since it waits for the disk."""
+        """Bring the log into the file, so that it does not grow: in a thread, since it waits for the disk.
+
+        Most of it while others write, and what they wrote meanwhile when they do not: else the log would never begin anew.
+        """
         try:
+            async with self._reading_far:
+                await self._far_reader.in_thread("PRAGMA wal_checkpoint(PASSIVE)")
             async with self._writing:
                 self._changed = 0
                 await self._writer.in_thread("PRAGMA wal_checkpoint(PASSIVE)")
