@@ -278,6 +278,7 @@ class Handling:
             languages=core.catalogs.languages,
             files=self._ways.files,
             bot=core.bot,
+            marks=self._marks,
         )
         return ctx, Routed(handler, command, args, awaited)
 

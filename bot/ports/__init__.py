@@ -3,7 +3,7 @@
 from bot.ports.assistant import Assistant, Deliver, Recall, ReplyStream
 from bot.ports.models import Embedder, IngestOutcome, Library, Provider, Retriever, Said, Sight, Transcriber
 from bot.ports.platforms import Delivers, Edits, Files, Moderated, Revises, Sends, Streams
-from bot.ports.storage import Database, FactStore, Fence, Jobs, Marks, MessageStore, Params, Reader, Row, Transaction
+from bot.ports.storage import Database, FactStore, Fence, Jobs, Marked, Marks, MessageStore, Params, Reader, Row, Transaction
 
 __all__ = [
     "Assistant",
@@ -18,6 +18,7 @@ __all__ = [
     "IngestOutcome",
     "Jobs",
     "Library",
+    "Marked",
     "Marks",
     "MessageStore",
     "Moderated",

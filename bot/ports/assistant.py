@@ -168,7 +168,9 @@ class Assistant(Protocol):
         context: object | None = None,
         message: str | None = None,
         revises: bool = False,
-    ) -> ReplyStream: ...
+    ) -> ReplyStream:
+        """`context` is what tools are called with; one that is Marked tells the epochs of the sender and the chat, too."""
+        ...
 
     async def warmup(self) -> None:
         """Let the retrievers build what they need. Raises what they raise."""

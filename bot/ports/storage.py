@@ -76,6 +76,15 @@ Marks = Mapping[str, int]
 """Subjects (a person, a chat) with the epoch that each had when it was noted."""
 
 
+class Marked(Protocol):
+    """What bears the marks of a piece of work, as the context of a turn does where a handler asks: whoever has it need not mark anew."""
+
+    @property
+    def marks(self) -> Marks:
+        """Those noted when the work began: what goes behind them is not written after an erasure since."""
+        ...
+
+
 class Fence(Protocol):
     """Keeps what is written after a wait from coming back after an erasure."""
 

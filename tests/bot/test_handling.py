@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from bot import Context, Registry, StorageError
+from bot import Context, Marked, Registry, StorageError, SubjectErased
 from bot.errors import NotAllowed
+from bot.fence import SubjectFence
 from bot.personal_data import FORMAT
 from bot.testing import TestBot
 from tests.bot.world import opened, update
@@ -263,6 +264,29 @@ async def _until_tried(bot: TestBot) -> None:
 
 
 # ---------------------------------------------------------------------------------------------- personal data
+
+
+async def test_a_handler_bears_the_epochs_of_its_update() -> None:
+    """Those of the sender and of the chat when it was taken up: what is written behind them after an erasure is not written."""
+    seen: list[Marked] = []
+
+    def marked(registry: Registry) -> None:
+        @registry.command("late")
+        async def late(ctx: Context) -> None:
+            seen.append(ctx)
+            await ctx.people.erase(ctx.sender)
+            with pytest.raises(SubjectErased):
+                async with SubjectFence(ctx.bot.database).transaction(ctx.marks):
+                    pass
+            await ctx.reply("late")
+
+    async with opened(marked) as bot:
+        fence = SubjectFence(bot.database)
+        before = await fence.mark("test:ana", "room")
+        said = await bot.say("/late", user="test:ana", chat="room", group=True)
+
+    assert said == ["late"]
+    assert [ctx.marks for ctx in seen] == [before]
 
 
 async def test_nothing_stays_of_who_is_erased(engine_url: str) -> None:
