@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.database.connection import Connection, Outcome, TooLong
+from bot.database.group_commit import GroupCommit
 from bot.database.text import clean
 from bot.database.writing import OneWriter, State, check_can_be_kept, check_takes_more, to_its_end
 from bot.errors import StorageError
@@ -25,6 +26,7 @@ from bot.ports import Database, Params, Row, Transaction
 
 log = logging.getLogger(__name__)
 
+BEGIN = "BEGIN IMMEDIATE"
 BUSY_SECONDS = 10.0  # how long another process that is writing is waited for
 FIRST_WAIT, LONGEST_WAIT = 0.001, 0.05  # seconds, until its lock is tried again
 QUICK = 0.005  # seconds that a statement may take on the event loop
@@ -141,7 +143,7 @@ class _Transaction:
         try:
             with _storage_errors(self._where):
                 if self.state == "new":
-                    await _when_free(self._connection, "BEGIN IMMEDIATE")
+                    await _when_free(self._connection, BEGIN)
                     self.state = "open"
                 if self._is_long:
                     outcome = await self._connection.in_thread(sql, params)
@@ -168,6 +170,7 @@ class SQLite:
         self._where = where
         self._alone = not readers
         self._writing = OneWriter()
+        self._writes = GroupCommit(writer, self._writing, begin=self._begin, alone=self._write_alone, seconds=QUICK)
         self._reading_far = asyncio.Lock()
         self._long: dict[str, float] = {}  # until when a statement is taken to be long
         self._stretch = 0
@@ -179,6 +182,7 @@ class SQLite:
 
     async def settle(self) -> None:
         """Bring what was written into the file, before the connections are closed: another process may not be the last to leave it."""
+        await to_its_end(self._writes.settle())
         if self._changed and not self._alone:
             self._checkpoint = self._checkpoint or asyncio.create_task(self._write_back())
         if self._checkpoint is not None:
@@ -220,16 +224,16 @@ class SQLite:
 
     async def write(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         """One statement that is a transaction of its own; the rows that it returns."""
-        await self._let_others()
         self._writing.refuse_holder()
         with _storage_errors(self._where):
-            filled = _filled(params, self.agent_id)
-            async with self._writing:
-                outcome = await self._write(sql, filled)
+            outcome = await self._writes.execute(sql, _filled(params, self.agent_id))
         self._note_changed(outcome.changed)
         return _rows(outcome)
 
-    async def _write(self, sql: str, params: dict[str, Any]) -> Outcome:
+    async def _begin(self) -> None:
+        await _when_free(self._writer, BEGIN)
+
+    async def _write_alone(self, sql: str, params: dict[str, Any]) -> Outcome:
         if not self._is_long(sql):
             try:
                 return await _when_free(self._writer, sql, params, seconds=QUICK)

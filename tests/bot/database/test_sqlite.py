@@ -282,6 +282,50 @@ async def test_what_never_ends_can_be_cancelled(tmp_path: Path) -> None:
         await db.write(PLANT, {"id": "a", "body": ""})
 
 
+async def test_one_of_several_fills_the_disk(tmp_path: Path) -> None:
+    """What comes together is committed together, and still only the one that does not fit fails, whatever it undid of the others."""
+    async with open_database(url(tmp_path)) as db:
+        await pragma(db, "max_page_count = 60")
+        sizes = [10, 10, 1_000_000, 10]
+        done = await asyncio.gather(
+            *(db.write(PLANT, {"id": f"{n}", "body": "x" * size}) for n, size in enumerate(sizes)), return_exceptions=True
+        )
+        held = await db.all("SELECT user_id FROM users ORDER BY user_id")
+
+    assert [isinstance(one, StorageError) for one in done] == [False, False, True, False]
+    assert [row["user_id"] for row in held] == ["0", "1", "3"]
+
+
+async def test_one_of_several_is_long(tmp_path: Path) -> None:
+    """It is done once and so are the others, one that is cancelled meanwhile holds nobody up."""
+    async with open_database(url(tmp_path)) as db:
+        endless = asyncio.create_task(db.write(FILL.format(10**15)))
+        others = [asyncio.create_task(db.write(PLANT, {"id": name, "body": ""})) for name in "ab"]
+        await asyncio.sleep(0.1)
+        endless.cancel()
+        async with asyncio.timeout(20):
+            await asyncio.gather(*others)
+        held = await db.all("SELECT user_id FROM users ORDER BY user_id")
+
+    assert held == [{"user_id": "a"}, {"user_id": "b"}]
+
+
+async def test_several_wait_for_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait together; where it takes too long each says so."""
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.1)
+    async with open_database(url(tmp_path)) as db:
+        with neighbour(tmp_path) as other:
+            other.execute("BEGIN IMMEDIATE")
+            refused = await asyncio.gather(*(db.write(PLANT, {"id": name, "body": ""}) for name in "abc"), return_exceptions=True)
+            waiting = asyncio.gather(*(db.write(PLANT, {"id": name, "body": ""}) for name in "de"))
+            await asyncio.sleep(0.02)
+            other.execute("COMMIT")
+            await waiting
+
+        assert all("locked" in str(error) and isinstance(error, StorageError) for error in refused)
+        assert await db.all("SELECT user_id FROM users ORDER BY user_id") == [{"user_id": "d"}, {"user_id": "e"}]
+
+
 async def test_short_ones_let_others_have_their_turn(tmp_path: Path) -> None:
     """A task that asks and asks and waits for nothing else does not keep the event loop to itself."""
     asked = 0
