@@ -98,15 +98,14 @@ class Extractor:
             return
         if waiting[-1].id != mine[0].id and self.clock() - waiting[0].at < LONGEST_WAIT_MS:
             return
-        if await self._may_spend(job.subject, waiting):
-            await self._extract(provider, job.subject, waiting, job.marks)
+        if await self._may_call(job.subject, waiting):
+            await self._extract(provider, job.subject, waiting, job.marks, counted=True)
 
-    async def _may_spend(self, subject: str, waiting: Sequence[Words]) -> bool:
-        """Whether the day's bound allows one more call; if not, the words are dropped rather than kept for another day."""
+    async def _may_call(self, subject: str, waiting: Sequence[Words]) -> bool:
+        """Whether the day's bound allows one more call, which is counted then; if not, the words are dropped, not kept for another day."""
+        if await self.queue.book(subject, most_calls=self._set.max_calls_per_day, most_tokens=self._set.max_tokens_per_day):
+            return True
         async with self.database.transaction() as tx:
-            calls, tokens = await self.queue.spend(tx, subject)
-            if calls < self._set.max_calls_per_day and tokens < self._set.max_tokens_per_day:
-                return True
             await self.queue.drop(tx, subject, waiting)
         self.counters.add("memory_over_budget")
         return False
@@ -129,13 +128,20 @@ class Extractor:
 
     # ------------------------------------------------------------------------------------ one extraction
 
-    async def _extract(self, provider: Provider, subject: str, words: Sequence[Words], marks: Marks) -> list[str]:
-        """The facts added. Where the person forgot something that was said in these words meanwhile, the others are looked at anew."""
+    async def _extract(self, provider: Provider, subject: str, words: Sequence[Words], marks: Marks, *, counted: bool = False) -> list[str]:
+        """The facts added. Where the person forgot something that was said in these words meanwhile, the others are looked at anew.
+
+        A call counts before it is made, so that one that fails counts too; `counted`: the first one is.
+        """
         while words:
+            if not counted:
+                await self.queue.spend(None, subject, calls=1)
+            counted = False
             held = await self.store.read(subject) if self._resolves else []
-            found = await self._ask(provider, subject, [one.said for one in words], held)
+            found, tokens = await self._ask(provider, subject, [one.said for one in words], held)
             async with self.fence.transaction(marks) as tx:
-                left = await self.queue.still_there(tx, subject, words)
+                await self.queue.spend(tx, subject, tokens=tokens)
+                left = await self.queue.take(tx, subject, words)
                 if len(left) == len(words):
                     added = await self._take(tx, subject, words, found, held)
                     break
@@ -147,7 +153,8 @@ class Extractor:
 
     async def _take(self, tx: Transaction, subject: str, words: Sequence[Words], found: Found, held: Sequence[Fact]) -> list[str]:
         """Keep what was found, and tell of it, unless all was forgotten or the person paused meanwhile."""
-        await self.queue.drop(tx, subject, [one for one in words if one.id])
+        if not (found.facts or found.replacements):
+            return []
         if not await self.queue.passes(tx, subject, max(one.generation for one in words)):
             self.counters.add("memory_discarded")
             return []
@@ -194,23 +201,27 @@ class Extractor:
 
     # ------------------------------------------------------------------------------------ the model
 
-    async def _ask(self, provider: Provider, subject: str, said: Sequence[str], held: Sequence[Fact]) -> Found:
-        """What the model found. An answer of another form is asked for once more, then dropped whole and counted."""
+    async def _ask(self, provider: Provider, subject: str, said: Sequence[str], held: Sequence[Fact]) -> tuple[Found, int]:
+        """What the model found, and the tokens of its last answer, which are still to be counted.
+
+        An answer of another form is asked for once more, then dropped whole and counted.
+        """
         shown = {number: fact.text for number, fact in enumerate_ids(held)} if self._resolves else None
         prompt = extraction.prompt(said, self._set, provider=provider.name, held=shown)
-        answer = await self._complete(provider, subject, prompt)
+        answer, tokens = await self._complete(provider, prompt)
         found = self._parse(answer, shown)
         if isinstance(found, Malformed):
-            answer = await self._complete(provider, subject, extraction.retry(prompt, answer, found))
+            await self.queue.spend(None, subject, calls=1, tokens=tokens)
+            answer, tokens = await self._complete(provider, extraction.retry(prompt, answer, found))
             found = self._parse(answer, shown)
         if isinstance(found, Malformed):
             log.warning("an extraction was dropped: %s", found.reason)
             self.counters.add("memory_malformed")
-            return Found()
+            return Found(), tokens
         own = " ".join(said)
         facts = tuple(map(extraction.without_subject, found.facts))
         replacements = tuple((number, extraction.without_subject(fact)) for number, fact in found.replacements)
-        return Found(tuple(f for f in facts if not shown or not evidence.is_echo(f, own, shown.values())), replacements)
+        return Found(tuple(f for f in facts if not shown or not evidence.is_echo(f, own, shown.values())), replacements), tokens
 
     @staticmethod
     def _parse(answer: str, shown: dict[str, str] | None) -> Found | Malformed:
@@ -219,20 +230,17 @@ class Extractor:
         plain = extraction.parse(answer)
         return plain if isinstance(plain, Malformed) else Found(tuple(plain))
 
-    async def _complete(self, provider: Provider, subject: str, prompt: Prompt) -> str:
-        """One call. It counts before it is made, so that one that fails counts too; tokens are estimated where the server tells none."""
-        async with self.database.transaction() as tx:
-            await self.queue.spend(tx, subject, calls=1)
+    @staticmethod
+    async def _complete(provider: Provider, prompt: Prompt) -> tuple[str, int]:
+        """What the model said, and the tokens of it; they are estimated where the server tells none."""
         try:
             answer = await provider.complete(prompt)
         except ModelError as error:
             if type(error) not in (ModelError, ModelRefused):  # it cannot be had now: the words wait for a later try
                 raise
-            return ""  # it was there, and said nothing: that is an answer of another form
+            return "", 0  # it was there, and said nothing: that is an answer of another form
         used = answer.usage.prompt_tokens + answer.usage.completion_tokens
-        async with self.database.transaction() as tx:
-            await self.queue.spend(tx, subject, tokens=used or extraction.estimated_tokens(prompt, answer.text))
-        return answer.text
+        return answer.text, used or extraction.estimated_tokens(prompt, answer.text)
 
 
 def enumerate_ids(held: Sequence[Fact]) -> list[tuple[str, Fact]]:

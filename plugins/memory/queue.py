@@ -1,7 +1,7 @@
 """What is still to be looked at for facts, behind what erasure it stands, and what extraction may cost in a day."""
 
 import secrets
-import uuid
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,13 +30,18 @@ _WAITING = f"SELECT id, generation, said, replied, chat_key, created_at FROM mem
 _DROP = f"DELETE FROM memory_queue WHERE {_THIS} AND id = :id"
 _DROP_ALL = f"DELETE FROM memory_queue WHERE {_THIS}"
 _DROP_OLD = "DELETE FROM memory_queue WHERE agent_id = :agent_id AND created_at < :before"
-_SPEND = (
+_COUNTED = (
     "INSERT INTO memory_budget (agent_id, subject, day, calls, tokens) VALUES (:agent_id, :subject, :day, :calls, :tokens)"
     " ON CONFLICT (agent_id, subject) DO UPDATE SET"
     " calls = CASE WHEN memory_budget.day = excluded.day THEN memory_budget.calls + excluded.calls ELSE excluded.calls END,"
     " tokens = CASE WHEN memory_budget.day = excluded.day THEN memory_budget.tokens + excluded.tokens ELSE excluded.tokens END,"
-    " day = excluded.day RETURNING calls, tokens"
+    " day = excluded.day"
 )
+_BOOK = (
+    f"{_COUNTED} WHERE memory_budget.day <> excluded.day"
+    " OR (memory_budget.calls < :most_calls AND memory_budget.tokens < :most_tokens) RETURNING calls"
+)
+_SPEND = f"{_COUNTED} RETURNING calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +94,9 @@ class Queue:
         """Let words wait; returns their id."""
         self._last = max(self._clock(), self._last + 1)
         words = {"said": said, "replied": replied, "chat_key": chat_key, "now": self._last}
-        row = {"id": uuid.uuid4().hex, "subject": subject, "generation": generation, **words}
-        await tx.run(_ADD, row)
-        return str(row["id"])
+        words_id = f"{time.time_ns():016x}{secrets.token_hex(8)}"  # they grow, so that a new row stands beside the last in the file
+        await tx.run(_ADD, {"id": words_id, "subject": subject, "generation": generation, **words})
+        return words_id
 
     async def waiting(self, subject: str) -> list[Words]:
         """What waits for a subject, oldest first."""
@@ -108,20 +113,31 @@ class Queue:
             if share(fact, row["said"]) >= ENOUGH:
                 await tx.run(_DROP, {"subject": subject, "id": row["id"]})
 
-    async def still_there(self, tx: Transaction, subject: str, words: Sequence[Words]) -> list[Words]:
-        """Those of `words` that nobody dropped meanwhile; what was never in the table counts as there."""
+    async def take(self, tx: Transaction, subject: str, words: Sequence[Words]) -> list[Words]:
+        """Drop `words`, which were looked at, if all are still there; those that are. What was never in the table counts as there."""
+        if len(words) == 1 and words[0].id:
+            return list(words) if await tx.run(_DROP, {"subject": subject, "id": words[0].id}) else []
         there = {row["id"] for row in await tx.all(_WAITING, {"subject": subject})}
-        return [one for one in words if not one.id or one.id in there]
+        left = [one for one in words if not one.id or one.id in there]
+        if len(left) == len(words):
+            await self.drop(tx, subject, [one for one in words if one.id])
+        return left
 
     async def prune(self, tx: Transaction) -> None:
         """Drop words that nothing took for a day."""
         await tx.run(_DROP_OLD, {"before": self._clock() - KEEP_MS})
 
-    async def spend(self, tx: Transaction, subject: str, *, calls: int = 0, tokens: int = 0) -> tuple[int, int]:
-        """Add to what a subject's extraction cost today; the calls and tokens so far."""
-        params = {"subject": subject, "day": self._clock() // DAY_MS, "calls": calls, "tokens": tokens}
-        row = await tx.one(_SPEND, params)
-        return (int(row["calls"]), int(row["tokens"])) if row else (0, 0)
+    async def book(self, subject: str, *, most_calls: int, most_tokens: int) -> bool:
+        """Count one more call of today, in a transaction of its own; False, and nothing counted, where a bound was reached."""
+        bounds = {"most_calls": most_calls, "most_tokens": most_tokens}
+        return bool(await self._database.write(_BOOK, {**self._spent(subject, 1, 0), **bounds}))
+
+    async def spend(self, tx: Transaction | None, subject: str, *, calls: int = 0, tokens: int = 0) -> None:
+        """Add to what a subject's extraction cost today; with a `tx` of None in a transaction of its own."""
+        await (self._database.write if tx is None else tx.all)(_SPEND, self._spent(subject, calls, tokens))
+
+    def _spent(self, subject: str, calls: int, tokens: int) -> dict[str, Any]:
+        return {"subject": subject, "day": self._clock() // DAY_MS, "calls": calls, "tokens": tokens}
 
 
 # ---------------------------------------------------------------------------------------------- what the process asks of the tables

@@ -78,6 +78,10 @@ class Interrupting:
         await self._pass(inside=False)
         return await self._database.tuples(sql, dict(params))
 
+    async def write(self, sql: str, params: Any = ()) -> Any:
+        await self._pass(inside=False)
+        return await self._database.write(sql, dict(params))
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
         await self._pass(inside=False)
@@ -171,6 +175,7 @@ async def test_an_extraction_under_way_on_another_replica_is_discarded(engine_ur
 
         assert await extraction == []
         assert await other.ai.memory(ANA) == []
+        assert await other.database.all(f"SELECT * FROM memory_budget WHERE subject = '{ANA}'") == []
 
 
 async def test_nothing_of_a_person_is_left_and_nothing_of_another_is_touched(engine_url: str, tmp_path: Path) -> None:

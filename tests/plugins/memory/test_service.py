@@ -410,6 +410,18 @@ async def test_a_call_that_fails_counts_too(database: Database, clock: Clock) ->
     assert len(script.calls) == 2
 
 
+async def test_what_is_asked_again_counts_twice(database: Database, clock: Clock) -> None:
+    """Both calls count, and the tokens of both; a call that a bound refuses counts for nothing."""
+    script = Script("no", '{"facts": []}', tokens=30)
+    memory = extracting(database, clock, script, max_calls_per_day=2)
+    for _ in range(2):
+        await memory.stage_extraction(None, ANA, "Hola", "")
+        await memory.idle()
+
+    assert len(script.calls) == 2
+    assert await database.all("SELECT calls, tokens FROM memory_budget") == [{"calls": 2, "tokens": 120}]
+
+
 async def test_tokens_that_the_server_does_not_tell_are_estimated(database: Database, clock: Clock) -> None:
     """The bound holds for servers without a usage too."""
     script = Script(tokens=0)
