@@ -37,3 +37,13 @@ async def test_what_no_window_can_hold_leaves_the_table(window: int, already: in
     assert other == ["aparte", "vale"]
     assert len(sent) == window + 1
     assert sent[-1] == "mensaje 59"
+
+
+async def test_the_ids_of_messages_grow() -> None:
+    """Each new row stands beside the last one in the file: random ids would write another page of it for each."""
+    async with create_test_bot(provider=MockAIProvider(reply="vale")) as bot:
+        for number in range(20):
+            await bot.ai.reply_in_chat(f"chat:{number}", "hola", user_id="ana")
+        rows = await bot.database.all("SELECT chat_key FROM messages WHERE role = 'user' ORDER BY id")
+
+    assert [row["chat_key"] for row in rows] == [f"chat:{number}" for number in range(20)]
