@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from bot.transports.telegram.formatting import Entity, Formatted, units
@@ -29,8 +28,10 @@ def split(message: Formatted, *, limit: int = LIMIT, most_entities: int = MOST_E
     `limit` is at least 2. A part that ends inside a code block is continued by one in the next part, with its language.
     """
     text = message.text
-    offsets = _offsets(text)
     entities = sorted(message.entities, key=lambda entity: (entity.offset, -entity.length))
+    if _fits(text, entities, limit, most_entities):
+        return [Formatted(text, tuple(entities))]
+    offsets = _offsets(text)
     parts: list[Formatted] = []
     start = _past_blank_lines(text, 0)
     while start < len(text.rstrip()):
@@ -38,6 +39,13 @@ def split(message: Formatted, *, limit: int = LIMIT, most_entities: int = MOST_E
         parts.append(_part(text, offsets, entities, start, end, most_entities))
         start = _past_blank_lines(text, end)
     return [part for part in parts if part.text.strip()]
+
+
+def _fits(text: str, entities: Sequence[Entity], limit: int, most: int) -> bool:
+    """Whether a text is one message as it stands, as nearly all are."""
+    if not text or text[0].isspace() or text[-1].isspace() or len(entities) > most or (size := units(text)) > limit:
+        return False
+    return all(0 <= one.offset < one.end <= size for one in entities)
 
 
 def _offsets(text: str) -> Sequence[int]:
@@ -100,7 +108,7 @@ def _part(text: str, offsets: Sequence[int], entities: Sequence[Entity], start: 
     for entity in entities:
         begin, finish = max(entity.offset, first), min(entity.end, last)
         if begin < finish:
-            mine.append(replace(entity, offset=begin - first, length=finish - begin))
+            mine.append(Entity(entity.type, begin - first, finish - begin, entity.url, entity.language))
     return Formatted(text[start:end], tuple(mine[:most]))
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.transports.telegram.formatting import Entity, formatted, plain, units
+from bot.transports.telegram.formatting import Entity, Formatted, formatted, parsed, plain, simple, units
 
 
 def _shown(markdown: str) -> dict[str, str]:
@@ -80,3 +80,39 @@ def test_any_text_can_be_formatted(text: str) -> None:
 
     assert bool(result.text.strip()) or not text.strip()
     assert all(one.offset >= 0 and one.length > 0 and one.end <= units(result.text) for one in result.entities)
+
+
+WRITTEN = (
+    "a", "B1", "ñ", "12", " ", "  ", "\n", "\n\n", "\n\n\n", "`", "``", "`a b`", "`x_y`", "_", "[1]", "[2, 3]", "[1]: ", "[^1]", "[x]",
+    "[", "]", "(", ")", "/x", ":", "-", "---", "=", "===", "+", "#", ">", ".", "1.", "2)", "!", "?", "¿", "\U0001f600", "\ufeff", "\u200d",
+    "\xa0", "\u2028", "\x85", "\f", "\t", "\r", "*", "**", "~", "$", "|", "<", "<b>", "&amp;", "\\", "http://a.b", "www.a.b", '"', "\u0301",
+    "\x1f", "\x7f", "\u0663",
+)  # fmt: skip
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.sets(st.sampled_from(WRITTEN), min_size=2, max_size=12).flatmap(lambda some: st.text() | _written(sorted(some))))
+def test_what_is_not_parsed_shows_the_same(text: str) -> None:
+    """The short way is taken only where it leads to the same text and the same entities."""
+    assert simple(text) in (None, parsed(text))
+
+
+def _written(some: list[str]) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(some), min_size=1, max_size=16).map("".join)
+
+
+@pytest.mark.parametrize(
+    "line", ["# a", "- a", "+ a", "> a", "1. a", "12) a", "    a", "---", "===", "a  ", "\ta", ": a", "***", "```", "[1]: a", "[1](a)"]
+)
+@pytest.mark.parametrize("before", ["", "b\n", "b\n\n", "b [1].\n\n`c`\n"])
+def test_a_line_that_markdown_reads_is_parsed(before: str, line: str) -> None:
+    """Wherever it stands."""
+    assert simple(f"{before}{line}\nc") is None
+
+
+def test_a_cited_answer_needs_no_parser() -> None:
+    """The most usual of answers: citation marks, names with `_`, code, a line of sources."""
+    cited = "Sí, 😀 dos [1][2, 3]. `/x` y `a_b` los borran: a_b [1].\n\nFuentes: [1] docs/es/a_b.md › ¿Cuánto?"
+
+    assert simple(cited) == parsed(cited)
+    assert simple(cited) == Formatted(cited.replace("`", ""), (Entity("code", 22, 2), Entity("code", 27, 3)))
