@@ -1,7 +1,8 @@
 """The model's answer: its fragments as they come, its calls of tools answered in a loop that ends."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,61 @@ class Stop:
             end()
 
 
+class Answering:
+    """The fragments of an answer that is under way. Raises ModelError; ends without an error where `stop` was requested, with what was
+    taken by then.
+
+    The provider runs in a task of its own: so a stop reaches it at once, its deadline does not run while a slow reader reads, and nothing
+    is yielded inside a time-out. This is no generator: what the event loop notes of each of those costs as much as a short statement.
+    """
+
+    def __init__(self, work: Callable[[Callable[[str], None]], Coroutine[Any, Any, None]], stop: Stop) -> None:
+        self._work = work
+        self._stop = stop
+        self._said: deque[str] = deque()
+        self._waiting: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> AsyncIterator[str]:
+        self._task = asyncio.create_task(self._work(self._say))
+        self._task.add_done_callback(self._wake)
+        self._stop.calls(self._end)
+        return self
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._stop.requested:  # a quick model is ahead of who reads
+            if self._said:
+                return self._said.popleft()
+            if self._task.done():
+                self._task.result()
+                break
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        raise StopAsyncIteration
+
+    async def __aexit__(self, *_: object) -> None:
+        task = self._task
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+        if task.done() and not task.cancelled():
+            task.exception()  # seen, so that it is not reported as lost
+
+    def _say(self, fragment: str) -> None:
+        self._said.append(fragment)
+        self._wake()
+
+    def _end(self) -> None:
+        self._task.cancel()
+        self._wake()
+
+    def _wake(self, *_: object) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A provider, the tools that it is offered, and the seconds that an answer may take in all (None: the provider's own limit)."""
@@ -39,32 +95,9 @@ class Model:
     tools: Mapping[str, Tool]
     seconds: float | None = None
 
-    async def answer(self, prompt: Prompt, context: Any, stop: Stop) -> AsyncGenerator[str, None]:
-        """The fragments of the answer. Raises ModelError; ends without an error where `stop` was requested, with what was taken by then.
-
-        The provider runs in a task of its own: so a stop reaches it at once, its deadline does not run while a slow reader reads, and
-        nothing is yielded inside a time-out.
-        """
-        fragments: asyncio.Queue[str | None] = asyncio.Queue()
-        task = asyncio.create_task(self._rounds(prompt, context, fragments.put_nowait))
-        task.add_done_callback(lambda _: fragments.put_nowait(None))
-
-        def end() -> None:
-            task.cancel()
-            fragments.put_nowait(None)
-
-        stop.calls(end)
-        try:
-            while (fragment := await fragments.get()) is not None and not stop.requested:  # a quick model is ahead of who reads
-                yield fragment
-            if not stop.requested:
-                task.result()
-        finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task}, timeout=GRACE_SECONDS)
-            if task.done() and not task.cancelled():
-                task.exception()  # seen, so that it is not reported as lost
+    def answer(self, prompt: Prompt, context: Any, stop: Stop) -> "Answering":
+        """The answer, which begins as its context is entered, and ends with it."""
+        return Answering(lambda say: self._rounds(prompt, context, say), stop)
 
     async def _rounds(self, prompt: Prompt, context: Any, say: Callable[[str], None]) -> None:
         try:

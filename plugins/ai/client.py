@@ -1,7 +1,7 @@
 """The assistant: a turn in a chat, short-term and long-term memory, and documents behind one object."""
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -26,11 +26,11 @@ from bot import (
     rag_options,
     tool_of,
 )
-from plugins.ai.answering import Model, Stop
+from plugins.ai.answering import Model
 from plugins.ai.history import InMemory, InStore, InTable, Windows
 from plugins.ai.prompt import MAX_TOKENS
 from plugins.ai.retrieval import MEMORY_SECONDS
-from plugins.ai.stream import AnswerStream, Outcome
+from plugins.ai.stream import AnswerStream
 from plugins.ai.turn import Question, Turns
 from plugins.ai.window import MAX_MESSAGES
 
@@ -101,6 +101,7 @@ class AIClient:
             persona=persona,
             budget=max_context_tokens,
             memory_seconds=memory_seconds,
+            language_for=self._language_for,
         )
 
     # ------------------------------------------------------------------------------------ the turn
@@ -145,24 +146,16 @@ class AIClient:
 
         `lang` is the reader's language (else the person's, else the default); `quoted` is text that is not the person's own; `evidence` is
         what counts as their own words for memory (default `text`, `""` for none); a `turn_id` that was answered before gives the stored
-        reply. `deliver` is called in the transaction that keeps the turn; `context` is what tools are called with. Without `user_id` the
-        turn has no memory. `message` is the platform's id of the question; `revises`: it was edited, so this turn takes the place of the
-        one that it had. Iterating raises ModelError, StorageError, and SubjectErased where the person or the chat was erased meanwhile.
+        reply. `deliver` is called in the transaction that keeps the turn; `context` is what tools are called with, and where it has `marks`
+        the turn is kept behind those. Without `user_id` the turn has no memory. `message` is the platform's id of the question; `revises`:
+        it was edited, so this turn takes the place of the one that it had. Iterating raises ModelError, StorageError, and SubjectErased
+        where the person or the chat was erased meanwhile.
         """
 
-        async def turn(stop: Stop, outcome: Outcome) -> AsyncGenerator[str, None]:
-            spoken = lang or await self._language_for(user_id)
-            question = Question(
-                chat_key, text, user_id or None, is_group, spoken, quoted, evidence, turn_id, deliver, context, message, revises
-            )
-            fragments = self._turns.run(self, question, stop, outcome)
-            try:
-                async for fragment in fragments:
-                    yield fragment
-            finally:
-                await fragments.aclose()
-
-        return AnswerStream(turn)
+        question = Question(
+            chat_key, text, user_id or None, is_group, lang or "", quoted, evidence, turn_id, deliver, context, message, revises
+        )
+        return AnswerStream(lambda stop, outcome: self._turns.run(self, question, stop, outcome))
 
     async def _language_for(self, user_id: str | None) -> str:
         chosen = await self._language_of(user_id) if self._language_of and user_id else None

@@ -30,8 +30,14 @@ class Opening:
 class History(Protocol):
     """The window of each chat."""
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
-        """A chat as a turn finds it; without the turn that answered the message `revised`, where such turns are kept in the table."""
+    async def open(
+        self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None, marks: Marks | None = None
+    ) -> Opening:
+        """A chat as a turn finds it; without the turn that answered the message `revised`, where such turns are kept in the table.
+
+        `marks` are those that were noted before, as the work began that the turn is part of. Raises SubjectErased where the chat was
+        erased since then.
+        """
         ...
 
     async def keep(self, opening: Opening, kept: Turn, also: Sequence[Also]) -> None:
@@ -89,7 +95,9 @@ class InMemory:
         self._replies: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
         self._max_size = max_size
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
+    async def open(
+        self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None, marks: Marks | None = None
+    ) -> Opening:
         """The window, with a token that a reset or an erasure meanwhile takes away."""
         held = self._windows.get(chat_key)
         token, window = held or (object(), Window(chat_key, (), self._max_size))
@@ -132,7 +140,9 @@ class InStore:
         self._store = store
         self._max_size = max_size
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
+    async def open(
+        self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None, marks: Marks | None = None
+    ) -> Opening:
         """The newest messages of the store."""
         messages = await self._store.get_history(chat_key, self._max_size)
         return Opening(Window(chat_key, tuple(messages), self._max_size))
@@ -162,10 +172,22 @@ class InTable:
         self._windows = windows if windows is not None else Windows()
         self._max_size = max_size
 
-    async def open(self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None) -> Opening:
-        """The epochs first: what changes after that is noticed when the turn is kept."""
-        marks = await self._fence.mark(*filter(None, (user_id, chat_key)))
+    async def open(
+        self, chat_key: str, user_id: str | None, turn_id: str | None, revised: str | None = None, marks: Marks | None = None
+    ) -> Opening:
+        """The epochs first: what changes after that is noticed when the turn is kept.
+
+        Those of the update are older, and so as strict as it gets; but a window that counted for them may hold what was erased since.
+        """
+        subjects = (user_id, chat_key) if user_id else (chat_key,)
+        noted = {subject: marks[subject] for subject in subjects if subject in marks} if marks else {}
+        told = len(noted) == len(set(subjects))
+        if not told:
+            noted = dict(await self._fence.mark(*subjects))
         head = await self._messages.head(chat_key, turn_id)
+        if told and head.epoch != noted[chat_key]:
+            raise SubjectErased("erased while this was under way")
+        marks = noted
         token = (marks[chat_key], head.last)
         prunes = head.seq % PRUNE_EVERY >= PRUNE_EVERY - 2  # a turn adds two: it is the one that fills up the twenty
         if revised is not None:  # seldom, and no window of anyone else

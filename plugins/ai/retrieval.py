@@ -46,6 +46,9 @@ class Bounded:
 
     def cancel(self) -> None:
         """End the work if it is still under way; what it raises is looked at, so that nothing reports it as lost."""
+        if self._task.done():
+            _ = self._task.cancelled() or self._task.exception()
+            return
         self._task.cancel()
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 

@@ -16,7 +16,8 @@ _HEAD = (
     "SELECT (SELECT id FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT 1) AS last,"
     " (SELECT MAX(seq) FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key) AS seq,"
     " (SELECT reply FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key AND turn_id = :turn_id"
-    " AND role = 'assistant') AS reply"
+    " AND role = 'assistant') AS reply,"
+    " (SELECT epoch FROM subjects WHERE agent_id = :agent_id AND subject = :chat_key) AS epoch"
 )
 _NEWEST = f"SELECT {_COLUMNS} FROM messages WHERE agent_id = :agent_id AND chat_key = :chat_key ORDER BY seq DESC LIMIT :limit"
 _NEWEST_BUT = _NEWEST.replace(" ORDER BY", " AND (message IS NULL OR message <> :without) ORDER BY")
@@ -58,12 +59,13 @@ _COUNT_CHATS = "SELECT COUNT(DISTINCT chat_key) AS n FROM messages WHERE agent_i
 class Head:
     """Where a chat stands: the id of its last message, and the stored reply of a turn that was answered before.
 
-    `seq` is the number of that message: they are counted up, whatever leaves.
+    `seq` is the number of that message: they are counted up, whatever leaves. `epoch` is what the fence would mark now.
     """
 
     last: str | None
     reply: dict[str, Any] | None
     seq: int = 0
+    epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class Messages:
     async def head(self, chat_key: str, turn_id: str | None) -> Head:
         """The end of a chat, and the reply that `turn_id` has got, if any: one trip to the database."""
         row = await self._database.one(_HEAD, {"chat_key": chat_key, "turn_id": turn_id or ""})
-        return Head(row["last"], json.loads(row["reply"]) if row["reply"] else None, int(row["seq"] or 0)) if row else Head(None, None)
+        assert row is not None, "a SELECT of values has one row"
+        return Head(row["last"], json.loads(row["reply"]) if row["reply"] else None, int(row["seq"] or 0), row["epoch"])
 
     async def get_history(self, chat_key: str, limit: int, *, without: str | None = None) -> list[Message]:
         """The newest `limit` messages of a chat, oldest first; `without` those of the turn that answered this message."""

@@ -44,7 +44,7 @@ class AnswerStream:
             if self._error is not None:
                 error, self._error = self._error, None
                 raise error
-            return await anext(self._fragments)
+            return await self._fragments.__anext__()
 
     async def stop(self) -> None:
         """End the model's answer and keep what there is; the fragments that are left can still be taken."""

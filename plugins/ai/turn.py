@@ -3,9 +3,8 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from bot import (
     Counters,
     Deliver,
     Fact,
+    Marks,
     Message,
     ModelError,
     Passage,
@@ -41,7 +41,7 @@ LEAST_BUDGET = 256
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, by whom, where; the fields are the arguments of `reply_in_chat_stream`."""
+    """What is asked, by whom, where; the fields are the arguments of `reply_in_chat_stream`. A `lang` of "" is still to be found out."""
 
     chat_key: str
     text: str
@@ -79,24 +79,36 @@ class Turns:
     persona: str | None = None
     budget: int = prompt.MAX_TOKENS
     memory_seconds: float = retrieval.MEMORY_SECONDS
+    language_for: Callable[[str | None], Awaitable[str]] | None = None
     order: "Order" = field(default_factory=lambda: Order())
 
     async def run(self, ai: Assistant, question: Question, stop: Stop, outcome: Outcome) -> AsyncGenerator[str, None]:
         """The fragments of the reply; `outcome.reply` is there once the turn is kept. Raises ModelError, SubjectErased, StorageError."""
+        if not question.lang and self.language_for is not None:
+            question = replace(question, lang=await self.language_for(question.user_id))
         async with self.order.of(question.chat_key):
             revised = question.message if question.revises else None
-            opening = await self.history.open(question.chat_key, question.user_id, question.turn_id, revised)
+            opening = await self.history.open(question.chat_key, question.user_id, question.turn_id, revised, _marks(question.context))
             found = await self._gather(question, opening)
             if opening.stored is not None:
                 outcome.reply = _again(opening.stored, found)
                 yield outcome.reply.text
                 return
-            showing: Showing | None = None
-            async with aclosing(self._answer(ai, question, opening, found, stop)) as steps:
-                async for showing, fragment in steps:
-                    if shown := showing.add(fragment):
-                        yield shown
-            if showing is None or not showing.answer.strip():
+            context = question.context or self._context(ai, question, opening)
+            for again in (False, True):
+                asked = self._prompt(question, opening, found)
+                showing = Showing(self._style(asked.passages, question.lang))
+                try:
+                    async with self.model.answer(asked, context, stop) as fragments:
+                        async for fragment in fragments:
+                            if shown := showing.add(fragment):
+                                yield shown
+                    break
+                except ContextTooLong as error:
+                    if again or showing.answer:
+                        raise
+                    self._cut(asked, error)
+            if not showing.answer.strip():
                 if not stop.requested:
                     raise ModelError(f"{self.model.provider.name}: the answer is empty")
                 outcome.reply = Reply("", "")
@@ -139,25 +151,11 @@ class Turns:
 
     # ------------------------------------------------------------------------------------ answer
 
-    async def _answer(
-        self, ai: Assistant, question: Question, opening: Opening, found: Found, stop: Stop
-    ) -> AsyncGenerator[tuple[Showing, str], None]:
-        """The fragments of the model's answer; a prompt that was too long is cut down and sent once more."""
-        context = question.context or self._context(ai, question, opening)
-        for last in (False, True):
-            asked = self._prompt(question, opening, found)
-            showing = Showing(self._style(asked.passages, question.lang))
-            try:
-                async with aclosing(self.model.answer(asked, context, stop)) as fragments:
-                    async for fragment in fragments:
-                        yield showing, fragment
-                return
-            except ContextTooLong as error:
-                if last or showing.answer:
-                    raise
-                self.budget = _smaller(min(self.budget, prompt.size(asked)), error)
-                log.warning("the prompt was too long: it is cut down to %d estimated tokens, from now on", self.budget)
-                self.counters.add("prompt_cut")
+    def _cut(self, asked: Prompt, error: ContextTooLong) -> None:
+        """A prompt was too long: this one, which is sent once more, and all after it are cut down."""
+        self.budget = _smaller(min(self.budget, prompt.size(asked)), error)
+        log.warning("the prompt was too long: it is cut down to %d estimated tokens, from now on", self.budget)
+        self.counters.add("prompt_cut")
 
     def _prompt(self, question: Question, opening: Opening, found: Found) -> Prompt:
         personal = [fact.text for fact in found.facts if fact.subject != question.chat_key or not question.is_group]
@@ -247,6 +245,11 @@ class Turns:
             await staged.stage_extraction(None, question.user_id or "", evidence, reply.answer, chat_key=private)
 
 
+def _marks(context: object) -> Marks | None:
+    """The marks that a Marked context bears; None where it has none."""
+    return getattr(context, "marks", None) or None
+
+
 def _delivering(deliver: Deliver, reply: Reply) -> Also:
     async def also(tx: Transaction) -> None:
         await deliver(tx, reply)
@@ -266,20 +269,37 @@ class Order:
     def __init__(self) -> None:
         self._chats: dict[str, tuple[asyncio.Lock, int]] = {}
 
-    @asynccontextmanager
-    async def of(self, chat_key: str) -> AsyncIterator[None]:
+    def of(self, chat_key: str) -> "_Place":
         """Held by one turn of a chat at a time, in the order in which they came."""
-        lock, waiting = self._chats.get(chat_key, (asyncio.Lock(), 0))
-        self._chats[chat_key] = (lock, waiting + 1)
+        return _Place(self._chats, chat_key)
+
+
+class _Place:
+    """The place of a turn in the order of its chat: a class, since every turn has one and a generator costs several times as much."""
+
+    def __init__(self, chats: dict[str, tuple[asyncio.Lock, int]], chat_key: str) -> None:
+        self._chats = chats
+        self._chat_key = chat_key
+
+    async def __aenter__(self) -> None:
+        lock, waiting = self._chats.get(self._chat_key) or (asyncio.Lock(), 0)
+        self._chats[self._chat_key] = (lock, waiting + 1)
         try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._chats[chat_key]
-            if waiting == 1:
-                del self._chats[chat_key]
-            else:
-                self._chats[chat_key] = (lock, waiting - 1)
+            await lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave().release()
+
+    def _leave(self) -> asyncio.Lock:
+        lock, waiting = self._chats[self._chat_key]
+        if waiting == 1:
+            del self._chats[self._chat_key]
+        else:
+            self._chats[self._chat_key] = (lock, waiting - 1)
+        return lock
 
 
 # ---------------------------------------------------------------------------------------------- a reply that is given again

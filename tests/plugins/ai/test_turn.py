@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from bot import (
     ConfigurationError,
     Context,
+    Marks,
     MemoryOptions,
     Message,
     Passage,
@@ -307,6 +309,42 @@ async def test_a_system_prompt_of_ones_own() -> None:
 
         call: Prompt = bot.provider.calls[0]
         assert call.system.startswith("Eres un pirata.\n")
+
+
+# ---------------------------------------------------------------------------------------------- the update's own marks
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A context that says what the epochs were when the update was taken up."""
+
+    marks: Marks
+
+
+async def test_an_erasure_since_the_update_began_ends_the_turn(engine_url: str) -> None:
+    """A handler may have taken its time before it asked: what was said before an erasure reaches neither the model nor the table."""
+    provider = MockAIProvider(reply="vale")
+    async with create_test_bot(provider=provider, database_url=engine_url) as bot:
+        await bot.ai.reply_in_chat("test:1", "antes", user_id="test:1")
+        context = Noted(await bot.core.fence.mark("test:1"))
+        await bot.delete_subject("test:1")
+        calls = len(provider.calls)
+        with pytest.raises(SubjectErased):
+            await bot.ai.reply_in_chat("test:1", "mi secreto", user_id="test:1", context=context)
+        assert len(provider.calls) == calls
+        assert await bot.database.all("SELECT content FROM messages") == []
+
+        again = Noted(await bot.core.fence.mark("test:1"))
+        assert await bot.ai.reply_in_chat("test:1", "hola", user_id="test:1", context=again) == "vale"
+
+
+async def test_marks_of_others_are_none() -> None:
+    """A context that has noted another chat alone says nothing about this one: the epochs are noted as ever."""
+    async with create_test_bot(provider=MockAIProvider(reply="vale")) as bot:
+        assert await bot.ai.reply_in_chat("test:1", "hola", user_id="test:1", context=Noted({"test:2": 1})) == "vale"
+        await bot.delete_subject("test:1")
+
+        assert await bot.database.all("SELECT content FROM messages") == []
 
 
 # ---------------------------------------------------------------------------------------------- order
