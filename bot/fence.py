@@ -1,9 +1,10 @@
 """The erasure fence: what is written after a wait is written only if its person and its chat were not erased meanwhile."""
 
 import secrets
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cache
+from types import TracebackType
 
 from bot.errors import SubjectErased
 from bot.ports import Database, Marks, Transaction
@@ -58,21 +59,38 @@ class SubjectFence:
                 marks |= {subject: await epoch_of(tx, subject) for subject in wanted if subject not in marks}
         return marks
 
-    @asynccontextmanager
-    async def transaction(self, marks: Marks) -> AsyncIterator[Transaction]:
+    def transaction(self, marks: Marks) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that passes the fence first. Raises SubjectErased, with nothing written, where an epoch has changed."""
-        async with self._database.transaction() as tx:
-            if marks:
-                params = _numbered("subject", list(marks)) | _numbered("epoch", list(marks.values()))
-                erased = SubjectErased("erased while this was under way")
-                await tx.soon(_pass(len(marks)), params, least=len(marks), otherwise=erased)
-            yield tx
+        inner = self._database.transaction()
+        return _Fenced(inner, marks) if marks else inner
 
     async def bump(self, tx: Transaction, *subjects: str) -> None:
         """Change the epochs of these subjects inside a transaction; those without a row have nothing under way."""
         rows = [{"subject": subject, "epoch": new_epoch()} for subject in sorted(set(subjects))]
         if rows:
             await tx.many(_BUMP, rows)
+
+
+class _Fenced(AbstractAsyncContextManager[Transaction]):
+    """A transaction with the fence in front. A class, since every turn has one: a generator would cost as much as a short statement."""
+
+    def __init__(self, inner: AbstractAsyncContextManager[Transaction], marks: Marks) -> None:
+        self._inner = inner
+        self._marks = marks
+
+    async def __aenter__(self) -> Transaction:
+        marks = self._marks
+        params = _numbered("subject", list(marks)) | _numbered("epoch", list(marks.values()))
+        tx = await self._inner.__aenter__()
+        try:
+            await tx.soon(_pass(len(marks)), params, least=len(marks), otherwise=SubjectErased("erased while this was under way"))
+        except BaseException as error:  # a cancellation too: nobody else would end the transaction
+            await self._inner.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return tx
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
 
 
 def _numbered(name: str, values: Sequence[object]) -> dict[str, object]:
