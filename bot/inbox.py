@@ -72,6 +72,7 @@ class Queue:
         self._seq = 0
         self._sql = _sql(table)
         self._due_at = NEVER  # when the next row comes due, as far as this process knows
+        self._waits_until = 0  # until when who waits for a row does so, if nobody wakes them
         self._wake = asyncio.Event()
 
     async def put(self, tx: Transaction | None, entry_id: str, **row: Unpack[NewRow]) -> bool:
@@ -88,11 +89,14 @@ class Queue:
     async def put_claimed(self, tx: Transaction, entry_id: str, **row: Unpack[NewRow]) -> Entry | None:
         """Put a row that this worker has from the start, to be worked on as soon as the transaction is through; None where it cannot.
 
-        Where others wait in its line it is put behind them, as `put` does, and one whose id was there before is as it was.
+        Where others wait in its line it is put behind them, as `put` does, and one whose id was there before is as it was. The payload of
+        the entry is the one that was given where the database has kept it as it was written, so it has to be of plain JSON values.
         """
         params = self._new(entry_id, row)
-        rows = await tx.all(self._sql["put_claimed"], {**params, "worker": self._worker, "until": self._clock() + LEASE_MS})
-        return _entry(rows[0]) if rows and rows[0]["state"] == "claimed" else None
+        rows = await tx.all(self._sql["put_claimed"], params | {"worker": self._worker, "until": self._clock() + LEASE_MS})
+        if not rows or rows[0]["state"] != "claimed":
+            return None
+        return _entry(rows[0], row["payload"] if rows[0]["payload"] == params["payload"] else None)
 
     def _new(self, entry_id: str, row: NewRow) -> dict[str, Any]:
         # by the clock, so that what two processes put into one line keeps its order; above the last, so that it does where the clock stands
@@ -112,6 +116,8 @@ class Queue:
     def _due_in(self, wait_ms: int) -> int:
         due_at = self._clock() + wait_ms
         self._due_at = min(self._due_at, due_at)
+        if due_at < self._waits_until:
+            self.notify()
         return due_at
 
     def notify(self) -> None:
@@ -127,10 +133,16 @@ class Queue:
 
         That time is over after so many seconds, or when a row comes due that this process knows of.
         """
-        left = min(seconds, max(self._due_at - self._clock(), 1) / 1000)
-        with contextlib.suppress(TimeoutError):
+        now = self._clock()
+        left = min(seconds, max(self._due_at - now, 1) / 1000)
+        self._waits_until = now + int(left * 1000)
+        try:
             async with asyncio.timeout(left):  # wait_for of Python 3.11 can swallow a cancellation
                 await self._wake.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._waits_until = 0
         return self._wake.is_set()
 
     async def look_ahead(self) -> None:
@@ -286,8 +298,9 @@ class Queue:
         return await (tx.all if tx is not None else self._database.write)(self._sql[name], params)
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(row["id"], row["kind"], row["line"], row["user_id"], row["via"], json.loads(row["payload"]), int(row["attempts"]))
+def _entry(row: Row, known: Mapping[str, Any] | None = None) -> Entry:
+    payload = json.loads(row["payload"]) if known is None else known
+    return Entry(row["id"], row["kind"], row["line"], row["user_id"], row["via"], payload, int(row["attempts"]))
 
 
 def _sql(table: Table) -> dict[str, str]:
@@ -381,7 +394,8 @@ class JobQueue:
         """Queue a job inside a transaction; it starts when its time has come, after the earlier ones of its subject."""
         body = {"payload": payload, "marks": {subject: await epoch_of(tx, subject)}}
         await self.queue.put_soon(tx, uuid.uuid4().hex, kind=kind, line=subject, user_id=subject, via=kind, payload=body, wait_ms=wait_ms)
-        self.queue.notify()
+        if not wait_ms:
+            self.queue.notify()
 
     async def idle(self, kind: str | None = None) -> None:
         """Run what waits, its delay ended, and return when no job (of this kind) is left that this process can run."""

@@ -207,6 +207,23 @@ async def test_what_another_put_comes_due_too(db: Database, queue: Queue, clock:
     assert not woken
 
 
+async def test_who_waits_is_woken_for_what_comes_due_sooner(queue: Queue) -> None:
+    """A row that is put meanwhile and comes due before the wait is over changes how long it is; one that comes due later does not."""
+    queue.look()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(queue.wait(0.5))
+        await asyncio.sleep(0)
+        await put(queue, "a.1", wait_ms=60_000)
+    woken_by_later = await waiting
+    queue.look()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(queue.wait(60))
+        await asyncio.sleep(0)
+        await put(queue, "b.1", wait_ms=30_000)
+
+    assert (woken_by_later, await waiting) == (False, True)
+
+
 # ---------------------------------------------------------------------------------------------- put as claimed
 
 
@@ -227,6 +244,18 @@ async def test_a_row_that_is_claimed_from_the_start(db: Database, queue: Queue, 
     assert entry == Entry("a.1", "message", "a", "ana", "", {"said": "a.1"}, 1)
     assert others == []
     assert (again.id, again.attempts) == ("a.1", 2)
+
+
+@pytest.mark.parametrize("said", ["año 🎉\n", "nul \0", "half \ud83d", "\udc80"])
+async def test_a_row_claimed_from_the_start_says_what_it_would_say_later(db: Database, queue: Queue, said: str) -> None:
+    """Whoever claims it next reads the same, also where the database takes out what no engine keeps."""
+    payload = {"text": said, "choices": [["yes", "sí", 300]], "none": None, "n": 0.5, "deep": {"ok": True}}
+    async with db.transaction() as tx:
+        entry = await queue.put_claimed(tx, "a.1", kind="reply", line="a", user_id="ana", via="test", payload=payload)
+    assert entry is not None
+    await queue.release(entry)
+
+    assert await queue.claim() == entry
 
 
 async def test_a_row_is_not_claimed_before_those_of_its_line(db: Database, queue: Queue) -> None:
@@ -452,6 +481,18 @@ async def test_a_job_bears_the_epoch_of_its_subject(db: Database, jobs: JobQueue
 
     assert (job.kind, job.subject, job.payload, job.attempts) == ("count", "ana", {"n": 1}, 1)
     assert job.marks == await SubjectFence(db).mark("ana")
+
+
+async def test_a_job_wakes_who_looks_for_jobs_when_it_may_start(db: Database, jobs: JobQueue) -> None:
+    """One that is to wait wakes nobody as it is put: there is nothing to claim yet."""
+    woken = []
+    for wait_ms in (60_000, 0):
+        jobs.queue.look()
+        async with db.transaction() as tx:
+            await jobs.put(tx, "count", "ana", {}, wait_ms=wait_ms)
+        woken.append(await jobs.queue.wait(0.0))
+
+    assert woken == [False, True]
 
 
 async def test_idle_works_where_no_worker_does(db: Database, jobs: JobQueue) -> None:
