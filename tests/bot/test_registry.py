@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import unicodedata
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,8 +78,10 @@ def test_a_command_is_told_from_a_message(text: str, parsed: tuple[str, str] | N
 def test_any_text_can_be_looked_at(text: str) -> None:
     """Whatever people write, looking at it raises nothing, and a command's name is one."""
     parsed = parse_command(text)
-    said(text)
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    kept = ("" if unicodedata.combining(c) else c if c.isalnum() else " " for c in folded)
 
+    assert said(text) == " ".join("".join(kept).split())
     assert parsed is None or parsed[0].replace("_", "").isalnum()
 
 
