@@ -113,15 +113,69 @@ async def _failed(api: Api, state: State, error: TransportError | StorageError, 
     return wait
 
 
+class Together:
+    """Takes updates that arrive while others are being stored in one go with each other; each caller waits for its own.
+
+    What is wrong with one of them alone fails that one alone; a storage that is away fails each of those that it was to hold.
+    """
+
+    def __init__(self, take: Callable[[Sequence[Any]], Awaitable[None]]) -> None:
+        self._take = take
+        self._waiting: list[tuple[Any, asyncio.Future[None]]] = []
+        self._taking: asyncio.Task[None] | None = None
+
+    async def take(self, update: Any) -> None:
+        """Return once it is stored. Raises what `take` raises."""
+        stored = asyncio.get_running_loop().create_future()
+        self._waiting.append((update, stored))
+        if self._taking is None:
+            self._taking = asyncio.create_task(self._all())
+        await stored
+
+    async def _all(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                if len(batch) == 1 or not await self._stored(batch):
+                    for one in batch:
+                        await self._stored([one], last=True)
+        finally:
+            self._taking = None
+            for _, stored in self._waiting:
+                stored.cancel()
+
+    async def _stored(self, batch: Sequence[tuple[Any, asyncio.Future[None]]], *, last: bool = False) -> bool:
+        """Whether those who wait for a batch were told; where it might be one that fails it, they are not unless it is the `last` try."""
+        failure: Exception | None = None
+        try:
+            await self._take([update for update, _ in batch])
+        except (StorageError, TransportError) as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - it goes to whom it belongs to
+            if not last:
+                return False
+            failure = error
+        except BaseException:
+            for _, stored in batch:
+                stored.cancel()
+            raise
+        for _, stored in batch:
+            if not stored.done():  # who waited may be gone
+                stored.set_exception(failure) if failure else stored.set_result(None)
+        return True
+
+
 def webhook(
     secret: str, state: State, take: Callable[[Sequence[Any]], Awaitable[None]]
 ) -> "Callable[[web.Request], Awaitable[web.Response]]":
     """The route of the webhook. 403 without the secret, 413 for too much, 400 for what is no JSON, 503 where it cannot be stored."""
     from aiohttp import web
 
+    expected, together = secret.encode(), Together(take)
+
     async def receive(request: "web.Request") -> "web.Response":
         given = request.headers.get(SECRET_HEADER, "")
-        if not hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode()):
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), expected):
             return web.Response(status=403)
         body = await request.read()  # raises 413 by itself
         try:
@@ -129,7 +183,7 @@ def webhook(
         except (ValueError, RecursionError):
             return web.Response(status=400)
         try:
-            await take([update])
+            await together.take(update)
         except (StorageError, TransportError) as error:
             log.error("telegram: an update cannot be taken now, and comes again: %s", error)
             return web.Response(status=503)

@@ -1,7 +1,7 @@
 """Receiving: nothing is acknowledged before it is stored."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import aiohttp
@@ -9,7 +9,7 @@ import aiohttp
 from bot.errors import StorageError
 from bot.transports.http import Route, serve
 from bot.transports.telegram.api import Api
-from bot.transports.telegram.receiving import AT_ONCE, SECRET_HEADER, State, poll, webhook
+from bot.transports.telegram.receiving import AT_ONCE, SECRET_HEADER, State, Together, poll, webhook
 from tests.standins.telegram_server import TOKEN, telegram_server
 
 
@@ -77,3 +77,71 @@ async def test_a_webhook_answers_503_while_the_storage_is_away() -> None:
 
     assert statuses == [503, 200]
     assert intake.taken == [3]
+
+
+class Slow:
+    """Takes a first batch when it is told to; `fails` raises for a batch that it does not like."""
+
+    def __init__(self, fails: Callable[[list[int]], Exception | None] = lambda batch: None) -> None:
+        self.may = asyncio.Event()
+        self.begun = asyncio.Event()
+        self.batches: list[list[int]] = []
+        self._fails = fails
+
+    async def __call__(self, updates: Sequence[int]) -> None:
+        self.batches.append(list(updates))
+        self.begun.set()
+        await self.may.wait()
+        if error := self._fails(list(updates)):
+            raise error
+
+
+async def _taken(take: Slow) -> list[BaseException | None]:
+    """What comes of the update 1, and of 2 to 4 that come while it is being stored."""
+    together = Together(take)
+    first = asyncio.create_task(together.take(1))
+    await take.begun.wait()
+    others = [asyncio.create_task(together.take(n)) for n in (2, 3, 4)]
+    await asyncio.sleep(0)
+    assert not first.done()
+    take.may.set()
+    return await asyncio.gather(first, *others, return_exceptions=True)
+
+
+async def test_what_comes_while_one_is_stored_is_stored_in_one_go() -> None:
+    """Nobody is told before their own is stored, and those that waited share a trip."""
+    take = Slow()
+
+    assert await _taken(take) == [None] * 4
+    assert take.batches == [[1], [2, 3, 4]]
+
+
+async def test_a_storage_that_is_away_fails_each_that_waited() -> None:
+    """Each of them comes again."""
+    away = StorageError("the disk is full")
+    take = Slow(lambda batch: away if 3 in batch else None)
+
+    assert await _taken(take) == [None, away, away, away]
+
+
+async def test_an_update_that_breaks_a_batch_fails_alone() -> None:
+    """Else one that no try can store would keep the others out for ever."""
+    wrong = ValueError("what nobody foresaw")
+    take = Slow(lambda batch: wrong if 3 in batch else None)
+
+    assert await _taken(take) == [None, None, wrong, None]
+
+
+async def test_who_no_longer_waits_fails_nobody() -> None:
+    """The connection of one is closed while it waits; the others are stored."""
+    take = Slow()
+    together = Together(take)
+    first, gone, last = (asyncio.create_task(together.take(n)) for n in (1, 2, 3))
+    await take.begun.wait()
+    gone.cancel()
+    take.may.set()
+
+    await asyncio.gather(first, last)
+    await together.take(4)
+    assert gone.cancelled()
+    assert take.batches == [[1, 2, 3], [4]]
