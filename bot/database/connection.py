@@ -70,7 +70,8 @@ class Connection:
 
         Raises TooLong after `seconds`: not for a change inside a transaction, all of which SQLite would undo.
         """
-        self._until = time.perf_counter() + seconds
+        if seconds < math.inf:
+            self._until = time.perf_counter() + seconds
         before = self._sqlite.total_changes
         try:
             done = self._sqlite.execute(sql, params) if isinstance(params, dict) else self._sqlite.executemany(sql, params)

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -97,12 +97,20 @@ class _Transaction:
 
     state: State = "new"
 
-    def __init__(self, connection: Connection, where: str, agent_id: str) -> None:
+    def __init__(self, database: "SQLite", connection: Connection, where: str) -> None:
+        self._database = database
         self._connection = connection
         self._where = where
         self._is_long = False
         self.changed = 0
-        self.agent_id = agent_id
+        self.agent_id = database.agent_id
+
+    async def __aenter__(self) -> Transaction:
+        await self._database.enter(self)
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        await self._database.leave(self, undo=error is not None)
 
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         return _rows(await self._execute(sql, _filled(params, self.agent_id)))
@@ -241,22 +249,32 @@ class SQLite:
                 self._note_long(sql)
         return await self._writer.in_thread(sql, params)
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """One writer at a time; an exception or a cancellation rolls back. It begins with its first statement."""
+        return _Transaction(self, self._writer, self._where)
+
+    async def enter(self, tx: _Transaction) -> None:
+        """Wait for the writer's turn, and let a transaction have it."""
         await self._let_others()
-        async with self._writing:
-            tx = self._open = _Transaction(self._writer, self._where, self.agent_id)
-            self._inside.set(tx)  # never reset: it counts while this transaction is the open one
-            try:
-                yield tx
+        await self._writing.__aenter__()
+        self._open = tx
+        self._inside.set(tx)  # never reset: it counts while this transaction is the open one
+
+    async def leave(self, tx: _Transaction, *, undo: bool) -> None:
+        """Keep or undo what a transaction wrote, and give the turn to the next."""
+        try:
+            if not undo:
                 await tx.commit()
-            except BaseException:
-                if tx.state != "new":
+        except BaseException:
+            undo = True
+            raise
+        finally:
+            try:
+                if undo and tx.state != "new":
                     await tx.roll_back()
-                raise
             finally:
                 tx.state, self._open = "over", None
+                await self._writing.__aexit__()
         self._note_changed(tx.changed)
 
     # ------------------------------------------------------------------------------------ what is long, and what goes on behind
@@ -342,13 +360,19 @@ class _storage_errors:  # noqa: N801 - used as a function is; as a generator it 
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
         if isinstance(error, sqlite3.Error | OSError | OverflowError):
             hint = HINTS.get(str(error), "")
             raise StorageError(f"the database {self._where!r}: {error}" + (f": {hint}" if hint else "")) from error
 
 
 def _filled(params: Params, agent_id: str) -> dict[str, Any]:
-    return {"agent_id": agent_id, **{name: clean(value) for name, value in params.items()}}
+    filled = {"agent_id": agent_id, **params}
+    for name, value in params.items():
+        if isinstance(value, str) and not (value.isascii() and "\0" not in value):
+            filled[name] = clean(value)
+    return filled
 
 
 def _rows(outcome: Outcome) -> list[Row]:
