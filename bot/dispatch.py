@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 URGENT = ("stop", "button")  # these pass the queue of their chat, and do not wait for a slot
 AT_ONCE = 32  # rows under way of each queue, over all chats
 POLL_SECONDS = 1.0  # how soon a row is seen that another process put
-FULL_SECONDS = 0.02  # where rows wait for a slot, those slots that are free again by then are filled together
+ENOUGH = AT_ONCE // 2  # slots that are filled together, where rows wait for one
+FULL_SECONDS = 0.02  # after which fewer are
 DRAIN_SECONDS = 8.0  # how long a stop waits for what is being sent
 ROUNDS_BETWEEN_PRUNING = 360  # of RENEW_SECONDS: an hour
 
@@ -46,6 +47,13 @@ class _Lane:
     def free(self) -> int:
         """How many more may be under way."""
         return AT_ONCE - self.busy
+
+    def refill(self) -> None:
+        """See to it that the slots that are free again are filled: soon where they are many, else in a while, with those that join them."""
+        if self.free >= ENOUGH:
+            self.queue.notify()
+        elif self.free == 1:
+            asyncio.get_running_loop().call_later(FULL_SECONDS, self.queue.notify)
 
     async def note(self) -> None:
         """Note what was not noted. Raises StorageError where that still cannot be."""
@@ -175,8 +183,7 @@ class Dispatcher:
             if not self._at_work[entry.line]:
                 del self._at_work[entry.line]
         if lane.full:
-            lane.full = False
-            asyncio.get_running_loop().call_later(FULL_SECONDS, lane.queue.notify)
+            lane.refill()
         if lane is self._jobs:
             self._core.jobs.finished()
         self._changed.set()
