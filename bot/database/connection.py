@@ -17,6 +17,7 @@ Params = dict[str, Any] | Sequence[dict[str, Any]]
 
 NONE: dict[str, Any] = {}
 OPENING_SECONDS = 10.0  # that another process is waited for, which opens the same file for the first time
+AGAIN_SECONDS = 0.02  # between two interrupts
 STEPS = 1000  # of SQLite's machine, some tens of µs, between two looks at the clock
 
 _PRAGMAS = (
@@ -51,6 +52,7 @@ class Connection:
         self._sqlite = sqlite3.connect(where, timeout=OPENING_SECONDS, isolation_level=None, cached_statements=256, check_same_thread=False)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite")  # it is started when it is first needed
         self._until = math.inf
+        self._closed = False
         try:
             self._sqlite.row_factory = sqlite3.Row
             self._sqlite.set_progress_handler(self._is_over, STEPS)
@@ -63,13 +65,15 @@ class Connection:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open; an error can have ended it."""
-        return self._sqlite.in_transaction
+        return not self._closed and self._sqlite.in_transaction
 
     def at_once(self, sql: str, params: Params = NONE, *, seconds: float = math.inf) -> Outcome:
         """Execute a statement here and now.
 
         Raises TooLong after `seconds`: not for a change inside a transaction, all of which SQLite would undo.
         """
+        if self._closed:  # the thread may be closing it at this moment
+            raise sqlite3.ProgrammingError("it is closed")
         if seconds < math.inf:
             self._until = time.perf_counter() + seconds
         before = self._sqlite.total_changes
@@ -86,10 +90,26 @@ class Connection:
 
     async def in_thread(self, sql: str, params: Params = NONE) -> Outcome:
         """Execute a statement in the thread. A cancellation interrupts it, and is raised once the thread is through with it."""
-        return await self._by_thread(lambda: self.at_once(sql, params), self._sqlite.interrupt)
+        return await self._by_thread(lambda: self._without_clock(sql, params), self.interrupt)
+
+    def _without_clock(self, sql: str, params: Params) -> Outcome:
+        """Execute a statement that may take its time: a thread that looks at the clock waits for the interpreter's lock each time."""
+        if not self._closed:
+            self._sqlite.set_progress_handler(None, STEPS)
+        try:
+            return self.at_once(sql, params)
+        finally:
+            if not self._closed:
+                self._sqlite.set_progress_handler(self._is_over, STEPS)
+
+    def interrupt(self) -> None:
+        """End what is under way in the thread, if anything is."""
+        if not self._closed:
+            self._sqlite.interrupt()
 
     async def close(self) -> None:
         """Close it: the last to leave a file writes its log into it, so the thread does that."""
+        self._closed = True
         try:
             await self._by_thread(self._sqlite.close)
         finally:
@@ -100,10 +120,10 @@ class Connection:
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
-            interrupt()
             while not done.done():
+                interrupt()  # again and again: the thread may not have begun
                 with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait([done])
+                    await asyncio.wait([done], timeout=AGAIN_SECONDS)
             done.exception()  # seen, so that it is not reported as lost
             raise
 

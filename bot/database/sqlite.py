@@ -30,10 +30,13 @@ BEGIN = "BEGIN IMMEDIATE"
 BUSY_SECONDS = 10.0  # how long another process that is writing is waited for
 FIRST_WAIT, LONGEST_WAIT = 0.001, 0.05  # seconds, until its lock is tried again
 QUICK = 0.005  # seconds that a statement may take on the event loop
-MANY = 64  # executions of one statement that are no longer short
+MANY = 16  # executions of one statement that are no longer short
 LONG_FOR = 60.0  # seconds that a statement which was not short is taken to be long
 AT_A_STRETCH = 32  # statements until others get their turn on the event loop
 CHECKPOINT_ROWS = 2000  # changed, until the log goes into the file: some four thousand pages of it
+CHECKPOINT_BYTES = 16 << 20  # that the log has grown by, until it does all the same
+COMMITS_BETWEEN_LOOKS = 8  # at the log's size
+CLOSING_SECONDS = 5.0  # that a write is waited for, which waits for a transaction that somebody holds open, say
 SCRUB_TRIES, TRY_SECONDS = 10, 0.05
 NO_PARAMS: Params = {}
 HINTS = {  # by what SQLite says
@@ -102,6 +105,8 @@ class _Transaction:
         self._connection = connection
         self._where = where
         self._is_long = False
+        self._is_busy = False
+        self._stretch = 0
         self.changed = 0
         self.agent_id = database.agent_id
 
@@ -148,22 +153,48 @@ class _Transaction:
 
     async def _execute(self, sql: str, params: dict[str, Any] | Sequence[dict[str, Any]]) -> Outcome:
         check_takes_more(self.state, self._where)
+        if self._is_busy:
+            raise RuntimeError("the statements of a transaction are awaited one after the other")
+        self._is_busy = True
         try:
             with _storage_errors(self._where):
-                if self.state == "new":
-                    await _when_free(self._connection, BEGIN)
-                    self.state = "open"
-                if self._is_long:
-                    outcome = await self._connection.in_thread(sql, params)
-                else:
-                    begun = time.perf_counter()
-                    outcome = self._connection.at_once(sql, params)
-                    self._is_long = time.perf_counter() > begun + QUICK
+                outcome = await self._done(sql, params)
         except BaseException:
             self.state = "failed"
             raise
+        finally:
+            self._is_busy = False
         self.changed += outcome.changed
         return outcome
+
+    async def _done(self, sql: str, params: dict[str, Any] | Sequence[dict[str, Any]]) -> Outcome:
+        if self.state == "new":
+            await _when_free(self._connection, BEGIN)
+            self.state = "open"
+        self._stretch += 1
+        if self._is_long:
+            return await self._connection.in_thread(sql, params)
+        if self._stretch % AT_A_STRETCH == 0:
+            await asyncio.sleep(0)
+        begun = time.perf_counter()
+        outcome = self._connection.at_once(sql, params)
+        self._is_long = time.perf_counter() > begun + QUICK
+        return outcome
+
+
+class _Long:
+    """Statements that were begun on the event loop in vain. For a while they are taken to be long."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def __contains__(self, sql: str) -> bool:
+        return bool(self._until) and self._until.get(sql, 0.0) > time.monotonic()
+
+    def add(self, sql: str) -> None:
+        """Note that one is long."""
+        now = time.monotonic()
+        self._until = {one: until for one, until in self._until.items() if until > now} | {sql: now + LONG_FOR}
 
 
 class SQLite:
@@ -178,23 +209,30 @@ class SQLite:
         self._where = where
         self._alone = not readers
         self._writing = OneWriter()
-        self._writes = GroupCommit(writer, self._writing, begin=self._begin, alone=self._write_alone, seconds=QUICK)
+        self._long = _Long()
+        self._writes = GroupCommit(writer, self._writing, begin=self._begin, long=self._long, seconds=QUICK)
         self._reading_far = asyncio.Lock()
-        self._long: dict[str, float] = {}  # until when a statement is taken to be long
         self._stretch = 0
-        self._changed = 0
+        self._changed = self._commits = self._log_bytes = 0
         self._checkpoint: asyncio.Task[None] | None = None
         self._open: _Transaction | None = None
         self._inside: ContextVar[_Transaction | None] = ContextVar("inside", default=None)
         self.agent_id = agent_id
 
     async def settle(self) -> None:
-        """Bring what was written into the file, before the connections are closed: another process may not be the last to leave it."""
-        await to_its_end(self._writes.settle())
-        if self._changed and not self._alone:
-            self._checkpoint = self._checkpoint or asyncio.create_task(self._write_back())
+        """Bring what was written into the file, before the connections are closed: another process may not be the last to leave it.
+
+        A long read is cut off, a long write waited for, some seconds.
+        """
+        self._far_reader.interrupt()
+        await to_its_end(self._writes.settle(seconds=CLOSING_SECONDS))
         if self._checkpoint is not None:
-            await to_its_end(self._checkpoint)
+            self._checkpoint.cancel()
+            await to_its_end(asyncio.wait([self._checkpoint]))
+        if self._changed and not self._alone:
+            with contextlib.suppress(sqlite3.Error):
+                async with self._reading_far:
+                    await self._far_reader.in_thread("PRAGMA wal_checkpoint(PASSIVE)")
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -215,18 +253,24 @@ class SQLite:
         await self._let_others()
         with _storage_errors(self._where):
             filled = _filled(params, self.agent_id)
-            if self._alone:
-                if self._open is None or self._inside.get() is self._open:
-                    return self._writer.at_once(sql, filled)
-                async with self._writing:
-                    return self._writer.at_once(sql, filled)
-            if not self._is_long(sql):
-                try:
-                    return await _when_free(self._reader, sql, filled, seconds=QUICK)
-                except TooLong:
-                    self._note_long(sql)
-            async with self._reading_far:
-                return await self._far_reader.in_thread(sql, filled)
+            if not self._alone:
+                return await self._read_from(self._reader, self._far_reader, self._reading_far, sql, filled)
+            if self._open is not None and self._inside.get() is self._open:
+                return self._writer.at_once(sql, filled)
+            async with self._writing:
+                return await self._read_from(self._writer, self._writer, contextlib.nullcontext(), sql, filled)
+
+    async def _read_from(
+        self, near: Connection, far: Connection, turn: AbstractAsyncContextManager[object], sql: str, params: dict[str, Any]
+    ) -> Outcome:
+        """Read on the event loop; what is long in the far one's thread, in its turn."""
+        if sql not in self._long:
+            try:
+                return await _when_free(near, sql, params, seconds=QUICK)
+            except TooLong:
+                self._long.add(sql)
+        async with turn:
+            return await far.in_thread(sql, params)
 
     # ------------------------------------------------------------------------------------ writing
 
@@ -240,14 +284,6 @@ class SQLite:
 
     async def _begin(self) -> None:
         await _when_free(self._writer, BEGIN)
-
-    async def _write_alone(self, sql: str, params: dict[str, Any]) -> Outcome:
-        if not self._is_long(sql):
-            try:
-                return await _when_free(self._writer, sql, params, seconds=QUICK)
-            except TooLong:
-                self._note_long(sql)
-        return await self._writer.in_thread(sql, params)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """One writer at a time; an exception or a cancellation rolls back. It begins with its first statement."""
@@ -286,18 +322,24 @@ class SQLite:
             self._stretch = 0
             await asyncio.sleep(0)
 
-    def _is_long(self, sql: str) -> bool:
-        return bool(self._long) and self._long.get(sql, 0.0) > time.monotonic()
-
-    def _note_long(self, sql: str) -> None:
-        """Remember a statement for a while: it was begun in vain."""
-        now = time.monotonic()
-        self._long = {one: until for one, until in self._long.items() if until > now} | {sql: now + LONG_FOR}
-
     def _note_changed(self, rows: int) -> None:
+        if self._alone:
+            return
         self._changed += rows
-        if self._changed >= CHECKPOINT_ROWS and self._checkpoint is None and not self._alone:
+        self._commits += 1
+        if self._checkpoint is None and (self._changed >= CHECKPOINT_ROWS or self._log_has_grown()):
             self._checkpoint = asyncio.create_task(self._write_back())
+
+    def _log_has_grown(self) -> bool:
+        """Whether few rows made a long log. Its file keeps the length that it once had: it grows where there is more of it than ever."""
+        if self._commits % COMMITS_BETWEEN_LOOKS:
+            return False
+        with contextlib.suppress(OSError):
+            size = os.stat(f"{self._where}-wal").st_size
+            if size > self._log_bytes + CHECKPOINT_BYTES:
+                self._log_bytes = size
+                return True
+        return False
 
     async def _write_back(self) -> None:
         """Bring the log into the file, so that it does not grow: in a thread, since it waits for the disk.

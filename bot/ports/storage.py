@@ -25,7 +25,7 @@ class Reader(Protocol):
 
 
 class Transaction(Reader, Protocol):
-    """Reads and writes that happen together or not at all."""
+    """Reads and writes that happen together or not at all; its statements are awaited one after the other."""
 
     async def run(self, sql: str, params: Params = ...) -> int:
         """Execute one statement; returns how many rows it changed."""

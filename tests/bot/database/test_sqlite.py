@@ -326,6 +326,93 @@ async def test_several_wait_for_another_process(tmp_path: Path, monkeypatch: pyt
         assert await db.all("SELECT user_id FROM users ORDER BY user_id") == [{"user_id": "d"}, {"user_id": "e"}]
 
 
+async def test_a_statement_is_executed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late SQLite says that it took too long: it may say so of one that is through."""
+    monkeypatch.setattr(engine, "QUICK", 0.0)
+    monkeypatch.setattr(engine, "LONG_FOR", 0.0)
+    async with open_database(url(tmp_path)) as db:
+        for n in range(600):
+            await db.write(PLANT, {"id": str(n), "body": ""})
+            await db.write("UPDATE users SET updated_at = updated_at + 1 WHERE user_id = :id", {"id": str(n)})
+        held = await db.one("SELECT count(*) AS n, min(updated_at) AS least, max(updated_at) AS most FROM users")
+
+    assert held == {"n": 600, "least": 1, "most": 1}
+
+
+async def test_a_long_write_waits_for_another_process(tmp_path: Path) -> None:
+    """One that is known to be long too."""
+    async with open_database(url(tmp_path)) as db:
+        await db.write(FILL.format(MANY))
+        with neighbour(tmp_path) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.create_task(db.write(FILL.replace("'user'", "'more'").format(MANY)))
+            await asyncio.sleep(0.1)
+            other.execute("COMMIT")
+            await waiting
+            other.execute("BEGIN IMMEDIATE")
+            again = asyncio.create_task(db.write(FILL.replace("'user'", "'other'").format(3)))
+            known = asyncio.create_task(db.write("DELETE FROM users"))
+            await asyncio.sleep(0.1)
+            other.execute("COMMIT")
+            await asyncio.gather(again, known)
+
+        assert await db.one("SELECT count(*) AS n FROM users") == {"n": 0}
+
+
+async def test_the_statements_of_a_transaction_come_one_after_the_other(tmp_path: Path) -> None:
+    """Two at once are refused, and nothing is written."""
+    async with open_database(url(tmp_path)) as db:
+        with pytest.raises(RuntimeError, match="one after the other"):
+            async with db.transaction() as tx:
+                await tx.many(PLANT, [{"id": str(n), "body": ""} for n in range(100)])
+                await asyncio.gather(tx.run(CHANGE, {"id": "1", "body": "a"}), tx.run(CHANGE, {"id": "2", "body": "b"}))
+
+        assert await db.all("SELECT user_id FROM users") == []
+
+
+@pytest.mark.parametrize("changed", [False, True])
+async def test_it_closes_while_others_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: bool) -> None:
+    """Whoever waits to write, or holds a transaction open, holds it up for a while at most; what was acknowledged is there."""
+    monkeypatch.setattr(engine, "CLOSING_SECONDS", 0.1)
+    acknowledged, go_on = 0, asyncio.Event()
+    async with asyncio.timeout(20):
+        async with open_database(url(tmp_path)) as db:
+
+            async def writes() -> None:
+                nonlocal acknowledged
+                while True:
+                    await db.write(PLANT, {"id": f"{acknowledged}", "body": ""})
+                    acknowledged += 1
+
+            async def holds() -> None:
+                async with db.transaction() as tx:
+                    await tx.run(PLANT, {"id": "held", "body": ""})
+                    await go_on.wait()
+                    await tx.run(PLANT, {"id": "held too", "body": ""})
+
+            writing = asyncio.create_task(writes())
+            await asyncio.sleep(0.05 if changed else 0)
+            holding = asyncio.create_task(holds())
+            await asyncio.sleep(0.02)
+        go_on.set()
+        done, _ = await asyncio.wait([writing, holding])
+    with neighbour(tmp_path) as process:
+        held = process.execute("SELECT count(*) FROM users").fetchall()
+
+    assert all(task.cancelled() or isinstance(task.exception(), StorageError) for task in done)
+    assert held == [(acknowledged,)]
+
+
+async def test_a_long_log_of_few_rows(tmp_path: Path) -> None:
+    """It is brought into the file too."""
+    async with open_database(url(tmp_path)) as db:
+        for n in range(1_000):
+            await db.write(PLANT, {"id": str(n), "body": "x" * 100_000})
+        size = (tmp_path / "bot.db-wal").stat().st_size
+
+    assert size < 64 << 20  # of 100 MB that were written
+
+
 async def test_short_ones_let_others_have_their_turn(tmp_path: Path) -> None:
     """A task that asks and asks and waits for nothing else does not keep the event loop to itself."""
     asked = 0
