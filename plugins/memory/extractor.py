@@ -98,14 +98,15 @@ class Extractor:
             return
         if waiting[-1].id != mine[0].id and self.clock() - waiting[0].at < LONGEST_WAIT_MS:
             return
-        if await self._may_call(job.subject, waiting):
+        if await self._may_call(job.subject, waiting, job.marks):
             await self._extract(provider, job.subject, waiting, job.marks, counted=True)
 
-    async def _may_call(self, subject: str, waiting: Sequence[Words]) -> bool:
+    async def _may_call(self, subject: str, waiting: Sequence[Words], marks: Marks) -> bool:
         """Whether the day's bound allows one more call, which is counted then; if not, the words are dropped, not kept for another day."""
-        if await self.queue.book(subject, most_calls=self._set.max_calls_per_day, most_tokens=self._set.max_tokens_per_day):
-            return True
-        async with self.database.transaction() as tx:
+        bounds = {"most_calls": self._set.max_calls_per_day, "most_tokens": self._set.max_tokens_per_day}
+        async with self.fence.transaction(marks) as tx:
+            if await self.queue.book(tx, subject, **bounds):
+                return True
             await self.queue.drop(tx, subject, waiting)
         self.counters.add("memory_over_budget")
         return False
@@ -135,10 +136,10 @@ class Extractor:
         """
         while words:
             if not counted:
-                await self.queue.spend(None, subject, calls=1)
+                await self._spend(subject, marks, calls=1)
             counted = False
             held = await self.store.read(subject) if self._resolves else []
-            found, tokens = await self._ask(provider, subject, [one.said for one in words], held)
+            found, tokens = await self._ask(provider, subject, [one.said for one in words], held, marks)
             async with self.fence.transaction(marks) as tx:
                 await self.queue.spend(tx, subject, tokens=tokens)
                 left = await self.queue.take(tx, subject, words)
@@ -150,6 +151,11 @@ class Extractor:
             return []
         self.counters.add("memory_extracted", len(added))
         return added
+
+    async def _spend(self, subject: str, marks: Marks, *, calls: int, tokens: int = 0) -> None:
+        """Count what a call cost, unless its person was erased meanwhile: a count bears their name too."""
+        async with self.fence.transaction(marks) as tx:
+            await self.queue.spend(tx, subject, calls=calls, tokens=tokens)
 
     async def _take(self, tx: Transaction, subject: str, words: Sequence[Words], found: Found, held: Sequence[Fact]) -> list[str]:
         """Keep what was found, and tell of it, unless all was forgotten or the person paused meanwhile."""
@@ -201,7 +207,7 @@ class Extractor:
 
     # ------------------------------------------------------------------------------------ the model
 
-    async def _ask(self, provider: Provider, subject: str, said: Sequence[str], held: Sequence[Fact]) -> tuple[Found, int]:
+    async def _ask(self, provider: Provider, subject: str, said: Sequence[str], held: Sequence[Fact], marks: Marks) -> tuple[Found, int]:
         """What the model found, and the tokens of its last answer, which are still to be counted.
 
         An answer of another form is asked for once more, then dropped whole and counted.
@@ -211,7 +217,7 @@ class Extractor:
         answer, tokens = await self._complete(provider, prompt)
         found = self._parse(answer, shown)
         if isinstance(found, Malformed):
-            await self.queue.spend(None, subject, calls=1, tokens=tokens)
+            await self._spend(subject, marks, calls=1, tokens=tokens)
             answer, tokens = await self._complete(provider, extraction.retry(prompt, answer, found))
             found = self._parse(answer, shown)
         if isinstance(found, Malformed):

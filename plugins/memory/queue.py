@@ -127,14 +127,14 @@ class Queue:
         """Drop words that nothing took for a day."""
         await tx.run(_DROP_OLD, {"before": self._clock() - KEEP_MS})
 
-    async def book(self, subject: str, *, most_calls: int, most_tokens: int) -> bool:
-        """Count one more call of today, in a transaction of its own; False, and nothing counted, where a bound was reached."""
+    async def book(self, tx: Transaction, subject: str, *, most_calls: int, most_tokens: int) -> bool:
+        """Count one more call of today; False, and nothing counted, where a bound was reached."""
         bounds = {"most_calls": most_calls, "most_tokens": most_tokens}
-        return bool(await self._database.write(_BOOK, {**self._spent(subject, 1, 0), **bounds}))
+        return await tx.one(_BOOK, {**self._spent(subject, 1, 0), **bounds}) is not None
 
-    async def spend(self, tx: Transaction | None, subject: str, *, calls: int = 0, tokens: int = 0) -> None:
-        """Add to what a subject's extraction cost today; with a `tx` of None in a transaction of its own."""
-        await (self._database.write if tx is None else tx.all)(_SPEND, self._spent(subject, calls, tokens))
+    async def spend(self, tx: Transaction, subject: str, *, calls: int = 0, tokens: int = 0) -> None:
+        """Add to what a subject's extraction cost today."""
+        await tx.run(_SPEND, self._spent(subject, calls, tokens))
 
     def _spent(self, subject: str, calls: int, tokens: int) -> dict[str, Any]:
         return {"subject": subject, "day": self._clock() // DAY_MS, "calls": calls, "tokens": tokens}

@@ -178,6 +178,25 @@ async def test_an_extraction_under_way_on_another_replica_is_discarded(engine_ur
         assert await other.database.all(f"SELECT * FROM memory_budget WHERE subject = '{ANA}'") == []
 
 
+async def test_an_erasure_during_a_call_that_counts(engine_url: str) -> None:
+    """What a call cost bears the person's name: it is not counted once they are gone, however often the model is asked again."""
+
+    class Erasing(MockAIProvider):
+        async def complete(self, prompt: Any) -> Any:
+            if prompt.schema:
+                await bot.delete_subject(ANA)
+            return await super().complete(prompt)
+
+    provider = Erasing(reply=lambda prompt: "no JSON" if prompt.schema else "Vale")
+    async with a_bot(engine_url, provider) as bot:
+        await bot.say(f"Vivo en {CANARY}", user=ANA)
+        await bot.ai.idle()
+
+        assert sum(call.schema is not None for call in provider.calls) == 1
+        assert await bot.database.all("SELECT * FROM memory_budget") == []
+        assert CANARY not in repr(await everything(bot.database))
+
+
 async def test_nothing_of_a_person_is_left_and_nothing_of_another_is_touched(engine_url: str, tmp_path: Path) -> None:
     """A canary in every place of memory is in no table, no file, and no later call of the model; the other's rows are the same."""
     provider = MockAIProvider(reply=finding)
