@@ -21,7 +21,7 @@ from typing import Any
 import aiosqlite
 
 from bot import Completion, ExtractOptions, MemoryOptions, Prompt, open_database
-from bot.database.sqlite import _PRAGMAS
+from bot.database.connection import PRAGMAS
 from bot.testing import TestBot, create_test_bot
 from plugins.memory import MIGRATIONS, create_memory
 from plugins.memory.facts import normalise
@@ -73,7 +73,7 @@ async def beside_bare(folder: Path, rounds: int) -> None:
         async with open_database(f"sqlite:///{folder / 'bare.db'}", migrations=[MIGRATIONS]):
             pass  # the same tables
         async with aiosqlite.connect(folder / "bare.db", isolation_level=None, cached_statements=256) as connection:
-            for pragma in (*_PRAGMAS, "PRAGMA journal_mode = WAL"):
+            for pragma in (*PRAGMAS, "PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 1000"):  # ours brings its log in by itself
                 await connection.execute_fetchall(pragma)
             bare = Bare(connection)
             sides: dict[tuple[str, str], Callable[[], Awaitable[Any]]] = {

@@ -20,7 +20,7 @@ OPENING_SECONDS = 10.0  # that another process is waited for, which opens the sa
 AGAIN_SECONDS = 0.02  # between two interrupts
 STEPS = 1000  # of SQLite's machine, some tens of µs, between two looks at the clock
 
-_PRAGMAS = (
+PRAGMAS = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",
     "PRAGMA temp_store = MEMORY",
@@ -56,7 +56,7 @@ class Connection:
         try:
             self._sqlite.row_factory = sqlite3.Row
             self._sqlite.set_progress_handler(self._is_over, STEPS)
-            for pragma in _PRAGMAS:
+            for pragma in PRAGMAS:
                 self._sqlite.execute(pragma)
         except BaseException:
             self._sqlite.close()
