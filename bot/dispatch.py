@@ -91,7 +91,7 @@ class Dispatcher:
         """Store several at once, all or none. `joins` puts those together that are parts of one."""
         inbox = self._core.inbox
         if len(updates) == 1 and stands_alone(updates[0], joins=joins, open_lines=self._open_lines):
-            await self.accept(updates[0])  # a webhook's, mostly: those that come at once share a trip to the database
+            await self.accept(updates[0])  # a webhook's, mostly: those that come at once share a commit
             return
         async with self._core.database.transaction() as tx:
             await take(tx, inbox, updates, joins=joins, open_lines=self._open_lines)

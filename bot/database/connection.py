@@ -18,7 +18,7 @@ Params = dict[str, Any] | Sequence[dict[str, Any]]
 NONE: dict[str, Any] = {}
 OPENING_SECONDS = 10.0  # that another process is waited for, which opens the same file for the first time
 AGAIN_SECONDS = 0.02  # between two interrupts
-STEPS = 1000  # of SQLite's machine, some tens of µs, between two looks at the clock
+STEPS = 100  # of SQLite's machine between two looks at the clock: as many rows may have to come from the disk
 
 PRAGMAS = (
     "PRAGMA foreign_keys = ON",

@@ -183,13 +183,16 @@ class _Transaction:
 
 
 class _Long:
-    """Statements that were begun on the event loop in vain. For a while they are taken to be long."""
+    """Statements that were begun on the event loop in vain: for a while they are taken to be long.
+
+    A PRAGMA always is: one that looks through the whole file is a single step, which SQLite does not interrupt.
+    """
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
 
     def __contains__(self, sql: str) -> bool:
-        return bool(self._until) and self._until.get(sql, 0.0) > time.monotonic()
+        return (bool(self._until) and self._until.get(sql, 0.0) > time.monotonic()) or sql.startswith("PRAGMA")
 
     def add(self, sql: str) -> None:
         """Note that one is long."""
