@@ -17,6 +17,7 @@ Params = dict[str, Any] | Sequence[dict[str, Any]]
 
 NONE: dict[str, Any] = {}
 OPENING_SECONDS = 10.0  # that another process is waited for, which opens the same file for the first time
+LONG_FOR = 60.0  # seconds that a statement which was not short is taken to be long
 AGAIN_SECONDS = 0.02  # between two interrupts
 STEPS = 100  # of SQLite's machine between two looks at the clock: as many rows may have to come from the disk
 
@@ -39,7 +40,25 @@ class Outcome:
 
 
 class TooLong(Exception):
-    """A statement was not through in its time; nothing of it was done."""
+    """A statement was not through in its time; SQLite may say so of one that is, so a change has to be undone."""
+
+
+class Long:
+    """Statements that were begun on the event loop in vain: for a while they are taken to be long.
+
+    A PRAGMA always is: one that looks through the whole file is a single step, which SQLite does not interrupt.
+    """
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def __contains__(self, sql: str) -> bool:
+        return (bool(self._until) and self._until.get(sql, 0.0) > time.monotonic()) or sql.startswith("PRAGMA")
+
+    def add(self, sql: str) -> None:
+        """Note that one is long."""
+        now = time.monotonic()
+        self._until = {one: until for one, until in self._until.items() if until > now} | {sql: now + LONG_FOR}
 
 
 class Connection:
@@ -70,7 +89,7 @@ class Connection:
     def at_once(self, sql: str, params: Params = NONE, *, seconds: float = math.inf) -> Outcome:
         """Execute a statement here and now.
 
-        Raises TooLong after `seconds`: not for a change inside a transaction, all of which SQLite would undo.
+        Raises TooLong after `seconds`. Of a change inside a transaction SQLite may have undone all of it then, or nothing.
         """
         if self._closed:  # the thread may be closing it at this moment
             raise sqlite3.ProgrammingError("it is closed")

@@ -6,18 +6,10 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from bot.database.connection import Connection, Outcome, TooLong
+from bot.database.connection import Connection, Long, Outcome, TooLong
 from bot.database.writing import OneWriter
-
-
-class Known(Protocol):
-    """Which statements are known to be long."""
-
-    def __contains__(self, sql: str) -> bool: ...
-
-    def add(self, sql: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -38,7 +30,7 @@ class GroupCommit:
     """
 
     def __init__(
-        self, connection: Connection, writing: OneWriter, *, begin: Callable[[], Awaitable[object]], long: Known, seconds: float
+        self, connection: Connection, writing: OneWriter, *, begin: Callable[[], Awaitable[object]], long: Long, seconds: float
     ) -> None:
         self._connection = connection
         self._writing = writing

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from asyncpg.pool import PoolConnectionProxy as Connection
 
 from bot.database.dialect import numbered, table
 from bot.database.text import clean
-from bot.database.writing import OneWriter, State, check_can_be_kept, check_takes_more, to_its_end
+from bot.database.writing import NO_PARAMS, OneWriter, Statements, check_can_be_kept, check_takes_more, to_its_end
 from bot.errors import ConfigurationError, StorageError
 from bot.ports import Params, Row, Transaction
 
@@ -27,7 +27,6 @@ LOCK_SECONDS = 30
 MIGRATION_SECONDS = 1800
 SCRUB_TRIES, TRY_SECONDS = 10, 0.05
 MOST_REWRITTEN = 256 * 2**20  # bytes of a table that is written anew at an erasure: nobody reads it meanwhile
-NO_PARAMS: Mapping[str, Any] = {}
 
 # The settings end with the transaction, so that they also hold behind a pooler that hands the connection on.
 _BEGIN = (
@@ -137,10 +136,8 @@ def _number(text: str) -> int | float:
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-class _Transaction:
+class _Transaction(Statements):
     """What `transaction()` gives. It begins with its first statement, and after one that failed it takes no more."""
-
-    state: State = "new"
 
     def __init__(self, pool: Pool, *, begin: str, seconds: int, where: str, agent_id: str, tables: bool) -> None:
         self._pool = pool
@@ -158,11 +155,6 @@ class _Transaction:
             rows = await connection.fetch(prepared, *_filled(names, params, self.agent_id), timeout=self._seconds)
         return [dict(row) for row in rows]
 
-    async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
-        """The first row, or None."""
-        rows = await self.all(sql, params)
-        return rows[0] if rows else None
-
     async def run(self, sql: str, params: Params = NO_PARAMS) -> int:
         """One statement; how many rows it changed."""
         prepared, names = self._numbered(sql)
@@ -174,17 +166,6 @@ class _Transaction:
         prepared, names = self._numbered(sql)
         async with self._statement() as connection:
             await connection.executemany(prepared, [_filled(names, row, self.agent_id) for row in rows], timeout=self._seconds)
-
-    async def together(self, statements: Sequence[tuple[str, Params]]) -> list[list[Row]]:
-        """Several statements, one after the other; the rows that each returns."""
-        return [await self.all(sql, params) for sql, params in statements]
-
-    async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
-        """One statement, at once; where it returns fewer rows than `least`, `otherwise` is raised."""
-        rows = await self.all(sql, params)
-        if otherwise is not None and len(rows) < least:
-            self.state = "failed"
-            raise otherwise
 
     async def commit(self) -> None:
         """Keep what was written. A cancellation that comes meanwhile is raised when that is done."""

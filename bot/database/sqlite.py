@@ -14,13 +14,14 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bot.database.connection import Connection, Outcome, TooLong
+from bot.database.connection import Connection, Long, Outcome, TooLong
 from bot.database.group_commit import GroupCommit
 from bot.database.text import clean
-from bot.database.writing import OneWriter, State, check_can_be_kept, check_takes_more, to_its_end
+from bot.database.writing import NO_PARAMS, OneWriter, Statements, check_can_be_kept, check_takes_more, to_its_end
 from bot.errors import StorageError
 from bot.ports import Database, Params, Row, Transaction
 
@@ -31,14 +32,12 @@ BUSY_SECONDS = 10.0  # how long another process that is writing is waited for
 FIRST_WAIT, LONGEST_WAIT = 0.001, 0.05  # seconds, until its lock is tried again
 QUICK = 0.005  # seconds that a statement may take on the event loop
 MANY = 16  # executions of one statement that are no longer short
-LONG_FOR = 60.0  # seconds that a statement which was not short is taken to be long
 AT_A_STRETCH = 32  # statements until others get their turn on the event loop
 CHECKPOINT_ROWS = 2000  # changed, until the log goes into the file: some four thousand pages of it
 CHECKPOINT_BYTES = 16 << 20  # that the log has grown by, until it does all the same
 COMMITS_BETWEEN_LOOKS = 8  # at the log's size
 CLOSING_SECONDS = 5.0  # that a write is waited for, which waits for a transaction that somebody holds open, say
 SCRUB_TRIES, TRY_SECONDS = 10, 0.05
-NO_PARAMS: Params = {}
 HINTS = {  # by what SQLite says
     "unable to open database file": "check that its folder exists and may be written",
     "attempt to write a readonly database": "check that the file and its folder may be written",
@@ -92,13 +91,11 @@ def _is_busy(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
-class _Transaction:
+class _Transaction(Statements):
     """What `transaction()` gives. It begins with its first statement; after one that failed it takes no more, as on PostgreSQL.
 
     Once something in it was long, the rest goes to the thread too: what came before may have made it so.
     """
-
-    state: State = "new"
 
     def __init__(self, database: "SQLite", connection: Connection, where: str) -> None:
         self._database = database
@@ -106,7 +103,6 @@ class _Transaction:
         self._where = where
         self._is_long = False
         self._is_busy = False
-        self._stretch = 0
         self.changed = 0
         self.agent_id = database.agent_id
 
@@ -120,24 +116,12 @@ class _Transaction:
     async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
         return _rows(await self._execute(sql, _filled(params, self.agent_id)))
 
-    async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
-        return next(iter(await self.all(sql, params)), None)
-
     async def run(self, sql: str, params: Params = NO_PARAMS) -> int:
         return (await self._execute(sql, _filled(params, self.agent_id))).changed
 
     async def many(self, sql: str, rows: Sequence[Params]) -> None:
         self._is_long |= len(rows) > MANY
         await self._execute(sql, [_filled(row, self.agent_id) for row in rows])
-
-    async def together(self, statements: Sequence[tuple[str, Params]]) -> list[list[Row]]:
-        return [await self.all(sql, params) for sql, params in statements]
-
-    async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
-        outcome = await self._execute(sql, _filled(params, self.agent_id))
-        if otherwise is not None and len(outcome.rows) < least:
-            self.state = "failed"
-            raise otherwise
 
     async def commit(self) -> None:
         """Keep what was written. A cancellation that comes meanwhile is raised when that is done."""
@@ -171,33 +155,13 @@ class _Transaction:
         if self.state == "new":
             await _when_free(self._connection, BEGIN)
             self.state = "open"
-        self._stretch += 1
         if self._is_long:
             return await self._connection.in_thread(sql, params)
-        if self._stretch % AT_A_STRETCH == 0:
-            await asyncio.sleep(0)
+        await self._database.let_others()
         begun = time.perf_counter()
         outcome = self._connection.at_once(sql, params)
         self._is_long = time.perf_counter() > begun + QUICK
         return outcome
-
-
-class _Long:
-    """Statements that were begun on the event loop in vain: for a while they are taken to be long.
-
-    A PRAGMA always is: one that looks through the whole file is a single step, which SQLite does not interrupt.
-    """
-
-    def __init__(self) -> None:
-        self._until: dict[str, float] = {}
-
-    def __contains__(self, sql: str) -> bool:
-        return (bool(self._until) and self._until.get(sql, 0.0) > time.monotonic()) or sql.startswith("PRAGMA")
-
-    def add(self, sql: str) -> None:
-        """Note that one is long."""
-        now = time.monotonic()
-        self._until = {one: until for one, until in self._until.items() if until > now} | {sql: now + LONG_FOR}
 
 
 class SQLite:
@@ -212,8 +176,8 @@ class SQLite:
         self._where = where
         self._alone = not readers
         self._writing = OneWriter()
-        self._long = _Long()
-        self._writes = GroupCommit(writer, self._writing, begin=self._begin, long=self._long, seconds=QUICK)
+        self._long = Long()
+        self._writes = GroupCommit(writer, self._writing, begin=partial(_when_free, writer, BEGIN), long=self._long, seconds=QUICK)
         self._reading_far = asyncio.Lock()
         self._stretch = 0
         self._changed = self._commits = self._log_bytes = 0
@@ -253,7 +217,7 @@ class SQLite:
         return (await self._read(sql, params)).rows
 
     async def _read(self, sql: str, params: Params) -> Outcome:
-        await self._let_others()
+        await self.let_others()
         with _storage_errors(self._where):
             filled = _filled(params, self.agent_id)
             if not self._alone:
@@ -285,16 +249,13 @@ class SQLite:
         self._note_changed(outcome.changed)
         return _rows(outcome)
 
-    async def _begin(self) -> None:
-        await _when_free(self._writer, BEGIN)
-
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """One writer at a time; an exception or a cancellation rolls back. It begins with its first statement."""
         return _Transaction(self, self._writer, self._where)
 
     async def enter(self, tx: _Transaction) -> None:
         """Wait for the writer's turn, and let a transaction have it."""
-        await self._let_others()
+        await self.let_others()
         await self._writing.__aenter__()
         self._open = tx
         self._inside.set(tx)  # never reset: it counts while this transaction is the open one
@@ -318,7 +279,7 @@ class SQLite:
 
     # ------------------------------------------------------------------------------------ what is long, and what goes on behind
 
-    async def _let_others(self) -> None:
+    async def let_others(self) -> None:
         """A task whose statements are all short would never let go of the event loop."""
         self._stretch += 1
         if self._stretch >= AT_A_STRETCH:
@@ -415,7 +376,7 @@ class _storage_errors:  # noqa: N801 - used as a function is; as a generator it 
 def _filled(params: Params, agent_id: str) -> dict[str, Any]:
     filled = {"agent_id": agent_id, **params}
     for name, value in params.items():
-        if isinstance(value, str) and not (value.isascii() and "\0" not in value):
+        if isinstance(value, str):  # a call for each of the others would cost as much as the statement
             filled[name] = clean(value)
     return filled
 

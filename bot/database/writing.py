@@ -1,12 +1,15 @@
 """What both engines make of writing: one at a time, nothing more after a failure, and an end that no cancellation cuts short."""
 
 import asyncio
-from collections.abc import Awaitable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Sequence
 from typing import Any, Literal, TypeVar
 
 from bot.errors import StorageError
+from bot.ports import Params, Row
 
 T = TypeVar("T")
+NO_PARAMS: Params = {}
 State = Literal["new", "open", "failed", "over"]
 
 
@@ -30,6 +33,31 @@ class OneWriter:
         """Raise RuntimeError in the task that holds the turn."""
         if self._holder is not None and self._holder is asyncio.current_task():
             raise RuntimeError("a write inside a transaction of the same task would wait for itself: use the transaction")
+
+
+class Statements(ABC):
+    """What the transactions of both engines make of `all`: one row, several statements, and one that has to return so many rows."""
+
+    state: State = "new"
+
+    @abstractmethod
+    async def all(self, sql: str, params: Params = NO_PARAMS) -> list[Row]:
+        """The rows of one statement, as dictionaries."""
+
+    async def one(self, sql: str, params: Params = NO_PARAMS) -> Row | None:
+        """The first row, or None."""
+        return next(iter(await self.all(sql, params)), None)
+
+    async def together(self, statements: Sequence[tuple[str, Params]]) -> list[list[Row]]:
+        """Several statements, one after the other; the rows that each returns."""
+        return [await self.all(sql, params) for sql, params in statements]
+
+    async def soon(self, sql: str, params: Params = NO_PARAMS, *, least: int = 0, otherwise: Exception | None = None) -> None:
+        """One statement, at once; where it returns fewer rows than `least`, `otherwise` is raised."""
+        rows = await self.all(sql, params)
+        if otherwise is not None and len(rows) < least:
+            self.state = "failed"
+            raise otherwise
 
 
 def check_takes_more(state: State, where: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot import ConfigurationError, Database, StorageError, Transaction, open_database
+from bot.database import connection as connections
 from bot.database import sqlite as engine
 from bot.registry import Migrations
 
@@ -329,7 +330,7 @@ async def test_several_wait_for_another_process(tmp_path: Path, monkeypatch: pyt
 async def test_a_statement_is_executed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However late SQLite says that it took too long: it may say so of one that is through."""
     monkeypatch.setattr(engine, "QUICK", 0.0)
-    monkeypatch.setattr(engine, "LONG_FOR", 0.0)
+    monkeypatch.setattr(connections, "LONG_FOR", 0.0)
     async with open_database(url(tmp_path)) as db:
         for n in range(600):
             await db.write(PLANT, {"id": str(n), "body": ""})
