@@ -76,6 +76,7 @@ from bot.values import (
     Update,
     Usage,
     memory_options,
+    new_row_id,
     rag_options,
     ttl_ms,
 )
@@ -184,6 +185,7 @@ __all__ = [
     "is_follow_up",
     "marked",
     "memory_options",
+    "new_row_id",
     "open_database",
     "rag_options",
     "said",

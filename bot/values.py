@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -463,3 +465,8 @@ class EmbeddingOptions:
             _positive("dimensions", self.dimensions)
         if not self.timeout > 0:
             raise ValueError(f"timeout={self.timeout!r} is not allowed: seconds, above 0")
+
+
+def new_row_id() -> str:
+    """32 hexadecimal digits that begin with the time: random ones would touch another page of the database for each row."""
+    return f"{time.time_ns():016x}{secrets.token_hex(8)}"

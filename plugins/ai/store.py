@@ -1,13 +1,11 @@
 """The `messages` table: what was said in each chat, and the replies by the turn that they answered."""
 
 import json
-import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot import Database, Message, Reader, Row, Transaction
+from bot import Database, Message, Reader, Row, Transaction, new_row_id
 
 LATEST = 1 << 53  # milliseconds, far from now: a time that a file claims
 _as_json = json.JSONEncoder(ensure_ascii=False).encode  # made once: json.dumps makes one for each call
@@ -103,17 +101,17 @@ class Messages:
 
     async def append_message(self, chat_key: str, message: Message) -> None:
         """Add one message that belongs to no turn."""
-        row = {"id": _new_id(), "chat_key": chat_key, "user_id": message.user_id, "role": message.role}
+        row = {"id": new_row_id(), "chat_key": chat_key, "user_id": message.user_id, "role": message.role}
         async with self._database.transaction() as tx:
             await tx.run(_ADD, {**row, "content": message.content, "created_at": message.at})
 
     async def add_turn(self, tx: Transaction, chat_key: str, turn: Turn) -> str | None:
         """Add both messages of a turn inside a transaction; the id of the answer, or None where this turn was answered before."""
-        answered = _new_id()
+        answered = new_row_id()
         row = {
             "chat_key": chat_key,
             "user_id": turn.question.user_id,
-            "asked": _new_id(),
+            "asked": new_row_id(),
             "question": turn.question.content,
             "asked_at": turn.question.at,
             "answered": answered,
@@ -134,11 +132,6 @@ class Messages:
     async def empty(self, tx: Transaction, chat_key: str) -> int:
         """Delete the messages of a chat; how many left."""
         return await tx.run(_EMPTY, {"chat_key": chat_key})
-
-
-def _new_id() -> str:
-    """The id of a row. It begins with the time: random ones would touch another page of the file for each row."""
-    return f"{time.time_ns():016x}{secrets.token_hex(8)}"
 
 
 def _message(row: Row) -> Message:
@@ -163,7 +156,7 @@ async def restore(tx: Transaction, user_id: str, exported: Any) -> int:
         if message["role"] not in ("user", "assistant") or not texts or type(one["at"]) is not int or not 0 <= one["at"] < LATEST:
             raise ValueError("a message has a chat, a role, a content and a time")
         if await tx.one(_THERE, {**message, "user_id": user_id}) is None:
-            came += await tx.run(_ADD, {**message, "id": _new_id(), "user_id": user_id})
+            came += await tx.run(_ADD, {**message, "id": new_row_id(), "user_id": user_id})
     return came
 
 

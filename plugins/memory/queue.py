@@ -1,12 +1,11 @@
 """What is still to be looked at for facts, behind what erasure it stands, and what extraction may cost in a day."""
 
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot import Database, MemoryState, Reader, Transaction
+from bot import Database, MemoryState, Reader, Transaction, new_row_id
 
 from .evidence import ENOUGH, share
 
@@ -30,7 +29,7 @@ _WAITING = f"SELECT id, generation, said, replied, chat_key, created_at FROM mem
 _DROP = f"DELETE FROM memory_queue WHERE {_THIS} AND id = :id"
 _DROP_ALL = f"DELETE FROM memory_queue WHERE {_THIS}"
 _DROP_OLD = "DELETE FROM memory_queue WHERE agent_id = :agent_id AND created_at < :before"
-_COUNTED = (
+_SPEND = (
     "INSERT INTO memory_budget (agent_id, subject, day, calls, tokens) VALUES (:agent_id, :subject, :day, :calls, :tokens)"
     " ON CONFLICT (agent_id, subject) DO UPDATE SET"
     " calls = CASE WHEN memory_budget.day = excluded.day THEN memory_budget.calls + excluded.calls ELSE excluded.calls END,"
@@ -38,10 +37,9 @@ _COUNTED = (
     " day = excluded.day"
 )
 _BOOK = (
-    f"{_COUNTED} WHERE memory_budget.day <> excluded.day"
+    f"{_SPEND} WHERE memory_budget.day <> excluded.day"
     " OR (memory_budget.calls < :most_calls AND memory_budget.tokens < :most_tokens) RETURNING calls"
 )
-_SPEND = f"{_COUNTED} RETURNING calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Queue:
         """Let words wait; returns their id."""
         self._last = max(self._clock(), self._last + 1)
         words = {"said": said, "replied": replied, "chat_key": chat_key, "now": self._last}
-        words_id = f"{time.time_ns():016x}{secrets.token_hex(8)}"  # they grow, so that a new row stands beside the last in the file
+        words_id = new_row_id()
         await tx.run(_ADD, {"id": words_id, "subject": subject, "generation": generation, **words})
         return words_id
 
