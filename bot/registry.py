@@ -396,25 +396,10 @@ def _register(registry: Registry, name: str, load: Callable[[], Any]) -> None:
 # ---------------------------------------------------------------------------------------------- routing
 
 
-class _Plain(dict[int, str | None]):
-    """What becomes of a character, for `str.translate`: letters and digits stay, accents leave, and what is left is space."""
-
-    def __missing__(self, code: int) -> str | None:
-        character = chr(code)
-        plain = None if unicodedata.combining(character) else character if character.isalnum() else " "
-        if code < KNOWN_CHARACTERS:
-            self[code] = plain
-        return plain
-
-
-KNOWN_CHARACTERS = 0x2100  # what is looked up once alone: the alphabets and their accents, and the signs of common texts
-_PLAIN = _Plain()
-
-
 def said(text: str) -> str:
     """How two phrases are held to be the same: case, accents, punctuation and repeated space aside."""
     folded = unicodedata.normalize("NFKD", text.casefold())
-    return " ".join(folded.translate(_PLAIN).split())
+    return " ".join("".join(c if c.isalnum() else " " for c in folded if not unicodedata.combining(c)).split())
 
 
 def parse_command(text: str) -> tuple[str, str] | None:

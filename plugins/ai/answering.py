@@ -95,7 +95,7 @@ class Model:
     tools: Mapping[str, Tool]
     seconds: float | None = None
 
-    def answer(self, prompt: Prompt, context: Any, stop: Stop) -> "Answering":
+    def answer(self, prompt: Prompt, context: Any, stop: Stop) -> Answering:
         """The answer, which begins as its context is entered, and ends with it."""
         return Answering(lambda say: self._rounds(prompt, context, say), stop)
 

@@ -1,8 +1,6 @@
 """Which chunks answer, in what order: the lexical and the dense scores of every chunk made one. Pure."""
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -53,8 +51,8 @@ def carried(own: Array, before: Sequence[Array]) -> Array:
     """
     if not len(own) or not before:
         return own
-    history = reduce(add, (scores * FADING**age for age, scores in enumerate(before, start=1)))
-    most, least = own[own.argmax()], history[history.argmax()]
+    history = sum(scores * FADING**age for age, scores in enumerate(before, start=1))
+    most, least = own.max(), np.max(history)
     return np.asarray(own + history * (min(1.0, most / least) if most and least else 1.0))
 
 
@@ -99,4 +97,4 @@ def fitting(slots: Array, share: Array, cosine: Array | None, bar: float | None,
         reached, least, needed = cosine[slots] + SHARE_LIFT * share[slots], bar - below, bar
         if abroad is not None:
             reached = reached + ABROAD * abroad
-    return np.asarray(slots[reached >= least]) if reached[reached.argmax()] >= needed else slots[:0]
+    return np.asarray(slots[reached >= least]) if reached.max() >= needed else slots[:0]

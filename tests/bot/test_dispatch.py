@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -581,18 +582,25 @@ async def test_more_replies_than_hands(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sorted(texts(held.sent)) == [f"echo: {n}" for n in range(4)]
 
 
-@pytest.mark.usefixtures("no_polling")
-async def test_a_reply_whose_transaction_failed_is_not_sent() -> None:
-    """The words about the failure are, and the chat goes on."""
+def breaking(text: str, *, stored: bool) -> Callable[[Registry], None]:
+    """Adds /break, which puts a reply and fails: once it is `stored`, or in the transaction that is to store it."""
 
     def breaks(registry: Registry) -> None:
         @registry.command("break")
         async def fail(ctx: Context) -> None:
             async with ctx.bot.database.transaction() as tx:
-                await ctx.outgoing.deliver(tx, Reply("never said", "never said"))
-                raise BotError("internal")
+                await ctx.outgoing.deliver(tx, Reply(text, text))
+                if not stored:
+                    raise BotError("internal")
+            raise BotError("internal")
 
-    async with opened(breaks) as bot:
+    return breaks
+
+
+@pytest.mark.usefixtures("no_polling")
+async def test_a_reply_whose_transaction_failed_is_not_sent() -> None:
+    """The words about the failure are, and the chat goes on."""
+    async with opened(breaking("never said", stored=False)) as bot:
         said = await bot.say("/break", lang="en")
         after = await bot.say("hola")
 
@@ -603,15 +611,7 @@ async def test_a_reply_whose_transaction_failed_is_not_sent() -> None:
 @pytest.mark.usefixtures("no_polling")
 async def test_a_reply_that_is_stored_is_sent_though_its_handler_fails() -> None:
     """Nobody shows it, so it is given back to the outbox, and sent from there."""
-
-    def breaks(registry: Registry) -> None:
-        @registry.command("break")
-        async def fail(ctx: Context) -> None:
-            async with ctx.bot.database.transaction() as tx:
-                await ctx.outgoing.deliver(tx, Reply("stored", "stored"))
-            raise BotError("internal")
-
-    async with opened(breaks) as bot:
+    async with opened(breaking("stored", stored=True)) as bot:
         said = await bot.say("/break", lang="en")
 
     assert sorted(said) == sorted(["stored", BotError.message])

@@ -104,7 +104,7 @@ class Pacer:
         self._waiting: Counter[int] = Counter()
         self._order: dict[int, asyncio.Lock] = {}
 
-    def turn(self, chat: int, *, patience: float = LONGEST_WAIT) -> "_Turn":
+    def turn(self, chat: int, *, patience: float = LONGEST_WAIT) -> _Turn:
         """Wait for the turn of a message that must arrive. Raises TransportUnavailable where that is longer than `patience` seconds."""
         return _Turn(self, chat, patience)
 
