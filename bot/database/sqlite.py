@@ -103,6 +103,7 @@ class _Transaction(Statements):
         self._where = where
         self._is_long = False
         self._is_busy = False
+        self._stretch = 0
         self.changed = 0
         self.agent_id = database.agent_id
 
@@ -157,7 +158,9 @@ class _Transaction(Statements):
             self.state = "open"
         if self._is_long:
             return await self._connection.in_thread(sql, params)
-        await self._database.let_others()
+        self._stretch += 1  # its own count: to let others run in the midst of a short transaction would make all writers wait for it
+        if self._stretch % AT_A_STRETCH == 0:
+            await asyncio.sleep(0)
         begun = time.perf_counter()
         outcome = self._connection.at_once(sql, params)
         self._is_long = time.perf_counter() > begun + QUICK
@@ -217,7 +220,7 @@ class SQLite:
         return (await self._read(sql, params)).rows
 
     async def _read(self, sql: str, params: Params) -> Outcome:
-        await self.let_others()
+        await self._let_others()
         with _storage_errors(self._where):
             filled = _filled(params, self.agent_id)
             if not self._alone:
@@ -255,7 +258,7 @@ class SQLite:
 
     async def enter(self, tx: _Transaction) -> None:
         """Wait for the writer's turn, and let a transaction have it."""
-        await self.let_others()
+        await self._let_others()
         await self._writing.__aenter__()
         self._open = tx
         self._inside.set(tx)  # never reset: it counts while this transaction is the open one
@@ -279,7 +282,7 @@ class SQLite:
 
     # ------------------------------------------------------------------------------------ what is long, and what goes on behind
 
-    async def let_others(self) -> None:
+    async def _let_others(self) -> None:
         """A task whose statements are all short would never let go of the event loop."""
         self._stretch += 1
         if self._stretch >= AT_A_STRETCH:
